@@ -1,0 +1,48 @@
+# Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
+PYTHON ?= python3
+BIN := .venv/bin
+.PHONY: venv demo test test-slow lint format bench bench-large bench-noise clean help
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
+
+venv: .venv/ready ## create .venv and install the project and what its tests need
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group test
+	@touch .venv/ready
+
+.venv/ready-bench: .venv/ready
+	$(BIN)/python -m pip install --quiet --group bench
+	@touch .venv/ready-bench
+
+demo: venv ## release the example data set and draw it; writes out/demo
+	$(BIN)/python examples/demo.py
+
+lint: venv ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint ## everything that must pass on every commit
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+test-slow: venv ## the statistical sets that take longer
+	$(BIN)/python -m pytest -q -n 2 -m slow
+
+format: venv ## rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/ready-bench ## speed and accuracy; writes benchmarks/results
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/accuracy.py
+
+bench-large: .venv/ready-bench ## 10^8 points: time and peak memory
+	$(BIN)/python benchmarks/large.py
+
+clean: ## remove what the targets made
+	rm -rf .venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis

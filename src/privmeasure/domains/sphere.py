@@ -1,0 +1,236 @@
+"""The sphere: longitude and latitude in degrees, great-circle distance, cells of equal area.
+
+Area is uniform in longitude and in the sine of latitude, so halving either halves the area. If every cell of a level
+were cut the same way, the cells at the poles would become needles: there the sine hardly changes with the latitude. So
+each cell is cut along its own longer side, which comes out as a simple rule. Three cuts (longitude, equator, longitude)
+give the 8 octants. In an octant let s = 1 - |sin latitude|, which is 0 at the pole and 1 at the equator. The cell at
+the pole is always cut in s; the ring 2^-(m+1) <= s < 2^-m, which leaves it after m + 1 such cuts, is three to five
+times as long as it is high, and is cut twice in longitude and then in s and longitude by turns. In binary digits: a
+code is the octant, then the digits of s up to its first 1, then its further digits dealt among those of the longitude.
+"""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points
+from privmeasure.domains.bits import Interleaving, Words
+from privmeasure.domains.line import wrap
+
+OCTANTS = 3
+"""The level of the 8 octants."""
+
+
+class Sphere:
+    """The sphere, with great-circle distance divided by pi: antipodes are at distance 1.
+
+    Points are (longitude, latitude) in degrees. Longitudes are taken modulo 360 into [-180, 180), latitudes are clamped
+    to [-90, 90]; NaN, and a longitude that is infinite, go to the first cell.
+
+    Notation:   theta colatitude from the nearer pole    s = 1 - cos theta    w width of a cell in longitude
+    Guarantee:  cells of a level have equal area; diameter(j) <= 2.61 * 2^(-j/2), a proved upper bound (the area
+                allows no less than 1.27)
+
+    Examples:
+        >>> sphere = Sphere()
+        >>> london, wellington = np.array([[-0.13, 51.5]]), np.array([[174.8, -41.3]])
+        >>> (sphere.distance(london, wellington) * 20015).round(-2)      # half of the Earth's circumference, in km
+        array([18800.])
+        >>> sphere.diameter(0), round(sphere.diameter(3), 12)
+        (1.0, 0.5)
+    """
+
+    @property
+    def width(self) -> int:
+        """Two columns, longitude and latitude."""
+        return 2
+
+    @property
+    def deepest(self) -> int:
+        """The limit of the codes: cells of level 62 are about a centimetre wide on the Earth, far above rounding."""
+        return DEEPEST_LEVEL
+
+    def diameter(self, level: int) -> float:
+        """Return an upper bound of the diameter of every cell."""
+        return _bounds(level)[0]
+
+    def radius(self, level: int) -> float:
+        """Return an upper bound of the distance of any point from the centre of its cell."""
+        return _bounds(level)[1]
+
+    def total_diameter(self, level: int) -> float:
+        """Return the sum of the upper bounds, ring by ring."""
+        return _bounds(level)[2]
+
+    def size(self, level: int) -> int:
+        """Return 2^level: every cell exists."""
+        return 1 << level
+
+    def exists(self, cells: Cells, level: int) -> Bools:
+        """Return all True."""
+        return np.ones(len(cells), bool)
+
+    def locate(self, points: Points, level: int) -> Cells:
+        """Return the cell of every point."""
+        if level < OCTANTS:
+            return self.locate(points, OCTANTS) >> np.uint64(OCTANTS - level)
+        longitude, latitude = _standard(points)
+        turn = (longitude + 180) / 90
+        quadrant = np.minimum(turn.astype(np.int64), 3)
+        s = np.minimum(2 * np.sin(np.radians(90 - np.abs(latitude)) / 2) ** 2, np.nextafter(1, 0))
+        octant = (quadrant >> 1) << 2 | (latitude >= 0).astype(np.int64) << 1 | quadrant & 1
+        if level == OCTANTS:
+            return octant.view(np.uint64)
+        # s = mantissa * 2^-ring with 1/2 <= mantissa < 1, so both the ring and the digits in it are exact.
+        mantissa, exponent = np.frexp(s)
+        ring = np.where(s > 0, np.minimum(-exponent.astype(np.int64), level - OCTANTS), level - OCTANTS)
+        deal = _order(level)
+        across, along = deal.cuts
+        inner = deal.join(
+            [
+                (np.minimum(turn - quadrant, np.nextafter(1, 0)) * 2.0**across).astype(np.int64),
+                (np.maximum(2 * mantissa - 1, 0) * 2.0**along).astype(np.int64),
+            ]
+        )
+        # The digits of ring 0; another ring starts that many digits later. At the pole nothing but zeros remains.
+        rest = (1 << deal.level | inner) >> ring
+        return (octant << (level - OCTANTS) | rest).view(np.uint64)
+
+    def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
+        """Return the south-western and the north-eastern corners."""
+        if level < OCTANTS:
+            first = cells << np.uint64(OCTANTS - level)
+            last = first | np.uint64((1 << (OCTANTS - level)) - 1)
+            return self.extent(first, OCTANTS)[0], self.extent(last, OCTANTS)[1]
+        one, other = self._place(cells, level, 0.0, 0.0), self._place(cells, level, 1.0, 1.0)
+        return np.minimum(one, other), np.maximum(one, other)
+
+    def centre(self, cells: Cells, level: int) -> Points:
+        """Return the points that halve the cells in longitude and in the sine of latitude."""
+        if level >= OCTANTS:
+            return self._place(cells, level, 0.5, 0.5)
+        low, high = self.extent(cells, level)
+        points = (low + high) / 2
+        points[:, 1] = np.degrees(np.arcsin((np.sin(np.radians(low[:, 1])) + np.sin(np.radians(high[:, 1]))) / 2))
+        return points
+
+    def draw(self, cells: Cells, level: int, rng: np.random.Generator) -> Points:
+        """Draw uniformly by area from each cell, on a fine lattice that keeps clear of the cell's sides.
+
+        Rounding moves a point by less than 2^-49 in longitude (in quadrants) and in s (relative to its root), and the
+        sides of a cell are at least 2^-(level/2 + 1): a lattice of 2^b points a side with b = 46 - level/2 is safe.
+        """
+        if level < OCTANTS:
+            missing = OCTANTS - level
+            octants = cells << np.uint64(missing) | rng.integers(0, 1 << missing, len(cells), np.uint64)
+            return self.draw(octants, OCTANTS, rng)
+        steps = 2.0 ** min(32, 46 - (level + 1) // 2)
+        u, v = (np.floor(rng.random((2, len(cells))) * steps) + 0.5) / steps
+        return self._place(cells, level, u, v)
+
+    def distance(self, x: Points, y: Points) -> Floats:
+        """Return the great-circle distance over pi."""
+        (a, b), (c, d) = (np.radians(_standard(points)) for points in (x, y))
+        # Half-angle formulas for the distance to y and to its antipode: accurate at both ends.
+        breadth = np.cos(b) * np.cos(d)
+        near = np.sin((b - d) / 2) ** 2 + breadth * np.sin((a - c) / 2) ** 2
+        far = np.sin((b + d) / 2) ** 2 + breadth * np.cos((a - c) / 2) ** 2
+        return np.asarray(2 / np.pi * np.arctan2(np.sqrt(near), np.sqrt(far)), np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind: nothing else is to be known."""
+        return {"kind": "sphere"}
+
+    def _place(self, cells: Cells, level: int, u: float | Floats, v: float | Floats) -> Points:
+        """Return the points at the fractions u of the longitudes and v of the s of each cell."""
+        codes, below, deal = cells.view(np.int64), level - OCTANTS, _order(level)
+        octant, rest = codes >> below, codes & ((1 << below) - 1)
+        length = _bit_length(rest)  # 0 at the pole
+        ring = below - length
+        inner = (rest << ring) & ((1 << deal.level) - 1)
+        across, along = deal.cuts
+        own_across, own_along = (table[np.maximum(length - 1, 0)] for table in _CUTS)
+        fraction = deal.split(inner, 0) * 2.0**-across + u * 2.0**-own_across
+        digits = deal.split(inner, 1) * 2.0**-along + v * 2.0**-own_along
+        s = np.where(length > 0, (1 + digits) / 2, v) * 2.0**-ring
+        latitude = 90 - np.degrees(2 * np.arcsin(np.sqrt(s / 2)))
+        points = np.empty((len(cells), 2))
+        points[:, 0] = ((octant >> 2 << 1 | octant & 1) + fraction) * 90 - 180
+        points[:, 1] = np.where(octant & 2, latitude, -latitude)
+        return points
+
+    def __repr__(self) -> str:
+        """Show the constructor."""
+        return "Sphere()"
+
+
+_ORDER = (0, 0) + (1, 0) * (DEEPEST_LEVEL // 2)
+"""The cuts of a ring: 0 in longitude, 1 in s."""
+_CUTS = tuple(np.array([_ORDER[:length].count(axis) for length in range(DEEPEST_LEVEL)], np.float64) for axis in (0, 1))
+
+
+@lru_cache(maxsize=128)
+def _order(level: int) -> Interleaving:
+    return Interleaving(_ORDER[: max(level - OCTANTS - 1, 0)], 2)
+
+
+def _standard(points: Points) -> tuple[Floats, Floats]:
+    """Return longitudes in [-180, 180) and latitudes in [-90, 90]; what is no point becomes the first corner."""
+    with np.errstate(all="ignore"):  # a warning would tell that an odd value is there
+        longitude = wrap(points[..., 0], -180.0, 360.0)
+        latitude = np.minimum(np.maximum(points[..., 1], -90.0), 90.0)
+        nowhere = np.isnan(longitude) | np.isnan(latitude)
+        return np.where(nowhere, -180.0, longitude), np.where(nowhere, -90.0, latitude)
+
+
+def _bit_length(words: Words) -> Words:
+    length = np.frexp(words.astype(np.float64))[1].astype(np.int64)
+    rounded_up = (length > 0) & (words >> np.maximum(length - 1, 0) == 0)  # 2^60 - 1 is 2^60 in floating point
+    return np.asarray(length - rounded_up)
+
+
+@lru_cache(maxsize=128)
+def _bounds(level: int) -> tuple[float, float, float]:
+    """Return upper bounds of the diameter, the radius and the sum of the diameters of a level.
+
+    Two points of an octant at colatitudes t1, t2 <= pi/2 whose longitudes differ by p are at the angle d with
+        sin^2(d/2) = sin^2((t1 - t2)/2) + sin t1 sin t2 sin^2(p/2).
+    Cell at the pole, s < 2^-k with k = level - 3: there p <= pi/2, so cos d >= cos t1 cos t2 >= cos^2 theta(2^-k), with
+        equality at the two outer corners. This is exact.
+    Ring m, cut a times in longitude and b times in s: theta(s) = arccos(1 - s) is concave on [0, 1], so that of all
+        intervals of s of one length the innermost spans the widest angle; sin theta grows with s, so the outermost
+        parallel is the longest, p <= (pi/2) 2^-a. Putting both extremes into the formula bounds every cell of the ring.
+    Centres halve the interval of s, and by concavity their angle to its inner end is the larger one; p is halved.
+    A cell lies inside its ancestors, so the least bound of all levels above holds too: the diameter never grows.
+    """
+    if level < OCTANTS:  # a half, and a quarter with a half turn of the equator, hold (nearly) antipodes
+        return 1.0, (1.0, 0.5, 0.5)[level], float(1 << level)
+    depth = level - OCTANTS
+    outer = 2.0**-depth
+    parts = [(1, _angle(0.0, outer, math.pi / 2, polar=True), _angle(0.0, outer, math.pi / 4, centred=True))]
+    for ring in range(depth):
+        own = depth - ring - 1
+        across, along = (int(table[own]) for table in _CUTS)
+        outer, side, turn = 2.0**-ring, 2.0 ** -(ring + 1 + along), math.pi / 2 * 2.0**-across
+        inner = outer / 2
+        diameter = _angle(inner, side, turn, outer=outer)
+        parts.append((1 << own, diameter, _angle(inner, side, turn / 2, outer=outer, centred=True)))
+    diameter = min(_bounds(level - 1)[0], max(part[1] for part in parts))
+    total = sum(8 * count * min(bound, diameter) for count, bound, _ in parts)
+    return diameter, min(diameter, max(part[2] for part in parts)), total
+
+
+def _angle(
+    inner: float, side: float, turn: float, *, outer: float | None = None, polar: bool = False, centred: bool = False
+) -> float:
+    """Return the bound of `_bounds` over pi for s in [inner, inner + side], with sin theta as at s = outer."""
+    outer = inner + side if outer is None else outer
+    span = 0.0 if polar else _colatitude(inner + (side / 2 if centred else side)) - _colatitude(inner)
+    square = math.sin(span / 2) ** 2 + outer * (2 - outer) * math.sin(turn / 2) ** 2
+    return 2 / math.pi * math.asin(math.sqrt(min(square, 1.0)))
+
+
+def _colatitude(s: float) -> float:
+    return 2 * math.asin(math.sqrt(s / 2))

@@ -1,0 +1,30 @@
+"""Work in blocks that stay in the cache, in threads."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from privmeasure.errors import ArgumentError
+
+BLOCK = 1 << 13
+"""Rows of a block: 64 KiB a column, so that the temporary arrays of a block live in the second-level cache."""
+
+
+def thread_count(threads: int | None) -> int:
+    """Return the number of threads to use: as asked, or one for each core that this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ArgumentError(f"threads must be a whole number of at least 1 or None (all cores), got {threads!r}.")
+    return threads
+
+
+def in_threads(work: Callable[[int], None], tasks: int, threads: int) -> None:
+    """Call work(0), ..., work(tasks - 1), in any order, on at most `threads` threads."""
+    if threads <= 1 or tasks <= 1:
+        for task in range(tasks):
+            work(task)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, range(tasks)):
+            pass

@@ -1,0 +1,1 @@
+"""Exact integer noise from a real cipher."""

@@ -1,0 +1,89 @@
+"""Random words from a real cipher, addressed by position.
+
+The random words of a draw are the AES-256 encryption of the counter (part, level, cell, attempt) under a key that the
+operating system made for one release. So the noise of a cell does not depend on chunks, threads, order or on which
+other cells are looked at, and yet nobody without the key can predict it.
+
+Each 16-byte block gives two 64-bit words. Distinct counters give distinct blocks, where truly random blocks could
+repeat: telling the difference takes about 2^64 blocks, and a release uses fewer than 2^40.
+"""
+
+import hashlib
+import os
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from privmeasure.domains import Cells
+from privmeasure.errors import ArgumentError, SpentError
+
+PARTS, LEVELS, ATTEMPTS = 1 << 16, 1 << 8, 1 << 40
+"""How many of each a counter can tell apart."""
+
+
+class Key:
+    """The secret of one release: made for it, used by it alone, destroyed with it.
+
+    Examples:
+        >>> key = Key.insecure(7)
+        >>> both = key.words(part=0, level=3, cells=np.array([4, 5], np.uint64))
+        >>> one = key.words(part=0, level=3, cells=np.array([5], np.uint64))
+        >>> bool((both[1] == one[0]).all())
+        True
+    """
+
+    def __init__(self, secret: bytes, *, private: bool) -> None:
+        """Use `Key.fresh()` or, in tests, `Key.insecure(seed)`."""
+        self._secret: bytearray | None = bytearray(secret)
+        self.private = private
+        """False when the key came from a seed: whoever knows the seed can take the noise off."""
+
+    @classmethod
+    def fresh(cls) -> "Key":
+        """Return a new key from the operating system."""
+        return cls(os.urandom(32), private=True)
+
+    @classmethod
+    def insecure(cls, seed: int) -> "Key":
+        """Return a reproducible key for tests; what it protects is NOT private."""
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ArgumentError(f"insecure_seed must be a whole number, got {seed!r}.")
+        return cls(hashlib.sha256(f"privmeasure insecure seed {seed}".encode()).digest(), private=False)
+
+    def words(self, *, part: int, level: int, cells: Cells, attempt: int = 0) -> NDArray[np.uint64]:
+        """Return two random 64-bit words for every cell, as the rows of a matrix.
+
+        The counter is attempt (5 bytes), level (1), part (2), cell (8), each with its least significant byte first.
+        """
+        if self._secret is None:
+            raise SpentError(
+                "This key was used for a release already. Noise that is drawn twice protects no one: make a new key."
+            )
+        if not (0 <= part < PARTS and 0 <= level < LEVELS and 0 <= attempt < ATTEMPTS):
+            raise ArgumentError(
+                f"A random word needs a part below {PARTS}, a level below {LEVELS} and an attempt below {ATTEMPTS}, "
+                f"got {part}, {level} and {attempt}: beyond, two positions would share their noise."
+            )
+        counters = np.empty((len(cells), 2), "<u8")
+        counters[:, 0] = part << 48 | level << 40 | attempt
+        counters[:, 1] = cells
+        encryptor = Cipher(algorithms.AES(bytes(self._secret)), modes.ECB()).encryptor()  # an encryptor a call: threads
+        output = np.empty(16 * len(cells) + 15, np.uint8)  # the cipher asks for room for one more block
+        encryptor.update_into(counters.view(np.uint8).ravel().data, output.data)
+        return output[: 16 * len(cells)].view("<u8").reshape(-1, 2)
+
+    def destroy(self) -> None:
+        """Overwrite and forget the secret; copies inside the interpreter or the cipher may live a little longer."""
+        if self._secret is not None:
+            self._secret[:] = bytes(len(self._secret))
+            self._secret = None
+
+    def __repr__(self) -> str:
+        """Show nothing of the secret."""
+        return f"Key(private={self.private}, {'destroyed' if self._secret is None else 'alive'})"
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled: a key must not leave its process."""
+        raise SpentError("A key cannot be copied or saved: it exists for one release in one process.")

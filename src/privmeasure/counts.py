@@ -1,0 +1,119 @@
+"""Private counts: what a mechanism may ask of data, and what it gets.
+
+This room is private. A `CellCounts` holds true counts: it shows nothing of itself, cannot be saved, and dies inside the
+mechanism that asked for it. A `Source` is the only way from rows to counts: memory now, files and engines elsewhere.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Cells, Domain, Points
+from privmeasure.errors import ArgumentError, SpentError
+
+Progress = Callable[[str, float], None]
+"""Called as progress(stage, fraction) at fixed fractions, whatever the number of rows: it tells nothing about them."""
+
+DENSE_CELLS = 1 << 26
+"""Up to this many cells counts are one array, beyond it a list of the occupied cells: a public size decides."""
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One public way to turn a row into a small number: its cell in a domain or, with `groups`, the group of that cell.
+
+    `columns` are the columns of the row that the domain reads; None means all of them. `groups[cell]` must be public
+    (it may come from an earlier release), so that a row's number depends on the row alone.
+    """
+
+    domain: Domain
+    level: int
+    columns: slice | None = None
+    groups: NDArray[np.int64] | None = None
+
+    @cached_property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return 1 << self.level if self.groups is None else int(self.groups.max()) + 1
+
+    def index(self, points: Points) -> Counts:
+        """Return the number of every row."""
+        rows = points if self.columns is None else points[:, self.columns]
+        cells = self.domain.locate(rows, self.level).view(np.int64)
+        return cells if self.groups is None else self.groups.take(cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A public partition of all possible rows: the mixed radix of one number per axis. No axes: one cell, all rows."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def size(self) -> int:
+        """How many cells there are, existing or not."""
+        size = 1
+        for axis in self.axes:
+            size *= axis.size
+        return size
+
+    @classmethod
+    def of(cls, domain: Domain, level: int) -> "Partition":
+        """Return the cells of one level of a domain."""
+        return cls((Axis(domain, level),))
+
+
+class CellCounts:
+    """How many rows lie in each cell of a partition. PRIVATE: blank repr, no save; `+` merges, in any order.
+
+    With `cells` None the position is the cell; otherwise only the listed cells (sorted, distinct) are occupied.
+
+    Examples:
+        >>> a, b = CellCounts(3, np.array([1, 0, 2])), CellCounts(3, np.array([0, 5, 0]))
+        >>> a + b
+        CellCounts(private)
+    """
+
+    __slots__ = ("cells", "counts", "size")
+
+    def __init__(self, size: int, counts: Counts, cells: Cells | None = None) -> None:
+        """Hold counts of a partition of `size` cells."""
+        self.size, self.counts, self.cells = size, counts, cells
+
+    @property
+    def total(self) -> int:
+        """The number of rows. PRIVATE under "add-remove"."""
+        return int(self.counts.sum())
+
+    def __add__(self, other: "CellCounts") -> "CellCounts":
+        """Merge the counts of two disjoint sets of rows."""
+        if self.size != other.size or (self.cells is None) != (other.cells is None):
+            raise ArgumentError("Only counts of the same partition can be added.")
+        if self.cells is None or other.cells is None:
+            return CellCounts(self.size, self.counts + other.counts)
+        cells, place = np.unique(np.concatenate((self.cells, other.cells)), return_inverse=True)
+        counts = np.zeros(len(cells), np.int64)
+        np.add.at(counts, place, np.concatenate((self.counts, other.counts)))
+        return CellCounts(self.size, counts, cells)
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "CellCounts(private)"
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled."""
+        raise SpentError("CellCounts are private and cannot be saved. Save the release instead.")
+
+
+class Source(Protocol):
+    """Private rows behind an engine: one pass over the data per call, for a list of public partitions."""
+
+    def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
+        """Return the counts of each partition."""
+        ...

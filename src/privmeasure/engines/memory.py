@@ -1,0 +1,112 @@
+"""Rows in an array: counted in blocks that stay in the cache, in threads."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.blocks import BLOCK, in_threads, thread_count
+from privmeasure.counts import DENSE_CELLS, Axis, CellCounts, Partition, Progress
+from privmeasure.errors import DataError
+
+QUARTERS = 4
+"""Progress is told after each quarter of the rows: four times whatever their number, which may be private."""
+
+
+class ArraySource:
+    """A `Source` over the rows of a numeric array.
+
+    Guarantee:  privacy  no error depends on a value: only the array's type and number of columns may raise
+                cost     one pass in blocks; 4 bytes a cell and thread, then 8 bytes a cell
+    """
+
+    def __init__(self, points: Any, *, width: int, threads: int | None = None) -> None:
+        """Take an array of shape (rows, width), or (rows,) when width is 1."""
+        self._points = checked_points(points, width)
+        self._threads = thread_count(threads)
+
+    def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
+        """Return the counts of each partition, in one pass."""
+        tallies = [[_Tally(partition.size) for partition in partitions] for _ in range(self._threads)]
+        rows, pieces = len(self._points), QUARTERS * self._threads
+        edges = [rows * i // pieces for i in range(pieces + 1)]
+        for quarter in range(QUARTERS):
+
+            def count_piece(thread: int, quarter: int = quarter) -> None:
+                piece = quarter * self._threads + thread
+                for start in range(edges[piece], edges[piece + 1], BLOCK):
+                    stop = min(start + BLOCK, edges[piece + 1])
+                    _count_block(self._points[start:stop], partitions, tallies[thread])
+
+            in_threads(count_piece, self._threads, self._threads)
+            if progress is not None:
+                progress("count", (quarter + 1) / QUARTERS)
+        return [_merged([tally[i] for tally in tallies]) for i in range(len(partitions))]
+
+    def __repr__(self) -> str:
+        """Show nothing: the number of rows may be private."""
+        return "ArraySource(private)"
+
+
+class _Tally:
+    """The counts of one thread: an array of small integers or, for a huge partition, the codes themselves."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.dense = np.zeros(size, np.uint32) if size <= DENSE_CELLS else None
+        self.codes: list[NDArray[np.int64]] = []
+
+    def add(self, codes: NDArray[np.int64]) -> None:
+        if self.dense is None:
+            self.codes.append(codes)
+        else:
+            np.add.at(self.dense, codes, np.uint32(1))  # exact below 2^32 rows a thread
+
+
+def _count_block(rows: NDArray[Any], partitions: Sequence[Partition], tallies: list[_Tally]) -> None:
+    with np.errstate(all="ignore"):  # a warning of this cast would tell of a private value
+        points = np.asarray(rows, np.float64)
+    indices: dict[Axis, NDArray[np.int64]] = {}  # axes shared by several partitions are located once
+    for partition, tally in zip(partitions, tallies, strict=True):
+        codes: NDArray[np.int64] | None = None
+        for axis in partition.axes:
+            if axis not in indices:
+                indices[axis] = axis.index(points)
+            codes = indices[axis] if codes is None else codes * axis.size + indices[axis]
+        tally.add(np.zeros(len(points), np.int64) if codes is None else codes)
+
+
+def _merged(tallies: list[_Tally]) -> CellCounts:
+    size = tallies[0].size
+    if tallies[0].dense is None:
+        codes = [codes for tally in tallies for codes in tally.codes]
+        cells, counts = np.unique(np.concatenate([np.empty(0, np.int64), *codes]), return_counts=True)
+        return CellCounts(size, counts.astype(np.int64), cells.view(np.uint64))
+    total = np.zeros(size, np.int64)
+    for tally in tallies:
+        total += tally.dense if tally.dense is not None else 0
+        tally.dense = None
+    return CellCounts(size, total)
+
+
+def checked_points(points: Any, width: int) -> NDArray[Any]:
+    """Return points as an array of shape (rows, width) without copying, or say what is wrong with its structure."""
+    try:
+        array = np.asarray(points)
+    except ValueError:  # NumPy's own message would show the number of rows
+        raise DataError("The data must be an array of numbers, got rows of unequal lengths. Pad them first.") from None
+    if array.dtype.kind not in "fiub":
+        raise DataError(
+            f"The data must be an array of numbers, got type {array.dtype.type.__name__}. "  # <U9 would tell a length
+            "Convert the columns to numbers first."
+        )
+    if array.ndim == 1 and (width == 1 or len(array) == 0):  # an empty list has no columns; it must not raise either
+        array = array.reshape(-1, width)
+    if array.ndim != 2 or array.shape[1] != width:
+        columns = "a one-dimensional array" if array.ndim == 1 else f"{array.shape[1:]} after the rows"
+        raise DataError(
+            f"The data must have shape (rows, {width}), one column for each column of the domain, got {columns}. "
+            "Give as many bounds as there are columns."
+        )
+    return array

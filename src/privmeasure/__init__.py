@@ -1,0 +1,24 @@
+"""Private synthetic data that you can trust: pure epsilon-differential privacy, close in Wasserstein distance."""
+
+from privmeasure.domains import Box
+from privmeasure.errors import PrivmeasureError
+from privmeasure.mechanisms import PMM, Recipe
+from privmeasure.plan import Plan
+from privmeasure.privacy import Privacy
+from privmeasure.release import CellMeasure, load
+from privmeasure.synthesizer import Synthesizer, synthesize
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "PMM",
+    "Box",
+    "CellMeasure",
+    "Plan",
+    "Privacy",
+    "PrivmeasureError",
+    "Recipe",
+    "Synthesizer",
+    "load",
+    "synthesize",
+]

@@ -1,0 +1,7 @@
+"""The gate: the only rooms that turn private counts into public measures."""
+
+from privmeasure.mechanisms.base import Mechanism
+from privmeasure.mechanisms.pmm import PMM
+from privmeasure.mechanisms.recipe import Recipe
+
+__all__ = ["PMM", "Mechanism", "Recipe"]

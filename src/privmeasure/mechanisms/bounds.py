@@ -1,0 +1,68 @@
+"""The theorems as code: upper bounds of the expected W1 distance between the data and the release.
+
+Notation:   sigma_j noise scale of level j    Delta_j sum of the diameters of level j, Delta_-1 = Delta_0
+            n rows    r depth    delta leaf diameter    rho largest distance of a point from its representative
+            V_j variance of the estimated difference of two siblings of level j
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from privmeasure.domains import Domain
+from privmeasure.mechanisms.inference import level_variances
+
+
+def noise_variance(scale: Fraction) -> float:
+    """Return the variance of Lap_Z(scale): 2p / (1-p)^2 with p = exp(-1/scale).
+
+    Examples:
+        >>> round(noise_variance(Fraction(1)), 4)
+        1.8413
+    """
+    x = float(1 / scale)
+    return 2 * math.exp(-x) / math.expm1(-x) ** 2
+
+
+def hvz(domain: Domain, scales: Mapping[int, Fraction], depth: int, rows: int) -> float:
+    """Return the paper's accuracy bound with its own constant: (2 sqrt2 / n) sum_j sigma_j Delta_(j-1) + delta.
+
+    Needs every level measured. The paper's optimised form prints sqrt2 where its proof gives 2 sqrt2.
+
+    References: [HVZ23] accuracy theorem and its optimised form, constant corrected
+    """
+    noise = sum(float(scale) * domain.total_diameter(max(0, level - 1)) for level, scale in scales.items())
+    return 2 * math.sqrt(2) * noise / rows + domain.diameter(depth)
+
+
+def t1(domain: Domain, scales: Mapping[int, Fraction], depth: int, rows: int, rho: float) -> float:
+    """Return T1: (1/n) [sigma_0 Delta_0 + (3/2) sum_(j>=1) sigma_j Delta_(j-1)] + rho, for any comparable rule.
+
+    Needs every level measured and no inference. E max(|l0|, |l1|) <= (3/2) sigma for two independent Lap_Z(sigma).
+
+    References: T1 of docs/mathematics.md, sharpening [HVZ23]
+    """
+    root = float(scales.get(0, 0)) * domain.diameter(0)
+    noise = sum(float(scale) * domain.total_diameter(level - 1) for level, scale in scales.items() if level > 0)
+    return (root + 1.5 * noise) / rows + rho
+
+
+def t2(domain: Domain, scales: Mapping[int, Fraction], depth: int, rows: int, rho: float, *, blue: bool) -> float:
+    """Return T2: (1/n) [sigma_0 Delta_0 + sum_(j>=1) Delta_(j-1) (E_j + 1) / 2] + rho, for the signed rule.
+
+    E_j bounds the expected error of the difference of two siblings: sqrt(2/pi) sqrt(V_j) for any sum of noise, and
+    (3/2) sigma_j for two single noisy counts. The 1 is the rounding to integers. In trees with structural zeros the
+    variances of the even tree are upper bounds.
+
+    References: T2 of docs/mathematics.md
+    """
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    total = float(scales.get(0, 0)) * domain.diameter(0)
+    if depth > 0:
+        variance = level_variances(measured, depth, blue=blue)
+        for level in range(1, depth + 1):
+            error = math.sqrt(2 / math.pi * 2 * variance[level])
+            if not blue and level in scales:
+                error = min(error, 1.5 * float(scales[level]))
+            total += domain.total_diameter(level - 1) * (error + 1) / 2
+    return total / rows + rho

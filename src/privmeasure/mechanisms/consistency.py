@@ -1,0 +1,116 @@
+"""The down pass: mass flows from each cell to its two children, in integers, never negative, nothing lost.
+
+A rule has two halves. `prepare` reduces the estimates (z0, z1) of two siblings to what the split needs, as the up pass
+goes by; `split` divides a parent's mass M, already consistent, into m0 and M - m0. All of it is post-processing.
+
+Below, division is floor division: truncation would break negative numbers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Bools
+
+Mass = NDArray[np.int64]
+Estimate = NDArray[Any]
+"""int64 where nothing was averaged, float64 after inference."""
+Prepared = tuple[Estimate, ...]
+
+PROPORTIONAL_LIMIT = 2**31 - 1
+"""2 M x must fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a parent's mass is divided between its children."""
+
+    name: str
+    prepare: Callable[[Estimate, Estimate], Prepared]
+    split: Callable[..., Mass]
+
+
+def reconcile(parent: Mass, difference: Estimate) -> Mass:
+    """Split each parent's mass as close to the estimated difference of its children as integers allow.
+
+    Returns m0 with 0 <= m0 <= M:  m0 = clip(floor((M + e + 1) / 2), 0, M).
+
+    Notation:   M parent (already consistent)    e difference (an estimate of n0 - n1, may be negative)
+    Guarantee:  privacy   post-processing: reads no private value
+                accuracy  mass moved between siblings <= ceil(|e - (n0 - n1)| / 2)
+                cost      O(len(parent))
+    References: [HVZ23] Algorithm 3; rule T2 of docs/mathematics.md
+
+    Examples:
+        >>> reconcile(np.array([10, 10, 10]), np.array([4, -30, 99]))
+        array([ 7,  0, 10])
+    """
+    if difference.dtype.kind == "f":
+        real: Estimate = np.floor((parent + difference + 1) * 0.5)
+        np.maximum(real, 0, out=real)
+        return np.minimum(real, parent).astype(np.int64)
+    half: Mass = parent + difference
+    half += 1
+    half >>= 1  # an arithmetic shift is floor division by 2
+    np.maximum(half, 0, out=half)
+    return np.minimum(half, parent, out=half)
+
+
+def _difference(left: Estimate, right: Estimate) -> Prepared:
+    return (left - right,)
+
+
+def _clipped_difference(left: Estimate, right: Estimate) -> Prepared:
+    return (np.maximum(left, 0) - np.maximum(right, 0),)
+
+
+def _clipped_pair(left: Estimate, right: Estimate) -> Prepared:
+    left = np.maximum(left, 0)
+    return left, left + np.maximum(right, 0)
+
+
+def _proportional(parent: Mass, left: Estimate, both: Estimate) -> Mass:
+    """Return m0 = floor((2 M x + s) / (2 s)), or half of M where s = 0."""
+    if max(parent.max(initial=0), left.max(initial=0)) > PROPORTIONAL_LIMIT:
+        parent, left, both = (array.astype(object) for array in (parent, left, both))  # whole numbers of any size
+    share = np.maximum(both, 1)
+    m0 = (2 * parent * left + share) // (2 * share)
+    return np.where(both > 0, m0, (parent + 1) // 2).astype(np.int64)
+
+
+signed = Rule("signed", _difference, reconcile)
+"""T2: the difference is not clipped; the projection of both children onto {m0, m1 >= 0, m0 + m1 = M}."""
+
+uniform = Rule("uniform", _clipped_difference, reconcile)
+"""The paper's example: clip both children at 0, then share deficit or surplus equally."""
+
+proportional = Rule("proportional", _clipped_pair, _proportional)
+"""The paper's other example: clip both children at 0, then scale them to the parent."""
+
+RULES = {rule.name: rule for rule in (signed, uniform, proportional)}
+
+
+def distribute(roots: Mass, prepared: Sequence[Prepared], rule: Rule, exists: Sequence[Bools] | None = None) -> Mass:
+    """Let mass flow from the roots of a forest of equal trees down to their leaves.
+
+    `prepared[j]` belongs to the pairs of siblings of level j + 1. A child that does not exist gets nothing: with
+    `exists[j]` (the cells of level j that exist) all of the parent's mass goes to its sibling.
+
+    Guarantee:  privacy   post-processing
+                accuracy  leaves are integers >= 0 and every subtree sums to its root exactly
+    References: [HVZ23] Algorithm 3 (consistency)
+    """
+    mass = roots
+    for level, estimate in enumerate(prepared, start=1):
+        left = rule.split(mass, *estimate)
+        if exists is not None:
+            left = np.where(exists[level][1::2], left, mass)
+            left = np.where(exists[level][0::2], left, 0)
+        children = np.empty(2 * len(mass), np.int64)
+        children[0::2] = left
+        np.subtract(mass, left, out=children[1::2])
+        mass = children
+    return mass

@@ -1,0 +1,124 @@
+"""The facade: plan, fit, sample, save."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from privmeasure.counts import Progress
+from privmeasure.domains import Box, Domain, Points
+from privmeasure.engines.memory import ArraySource
+from privmeasure.errors import ArgumentError, SpentError
+from privmeasure.mechanisms import PMM, Recipe
+from privmeasure.mechanisms.recipe import DEFAULT
+from privmeasure.noise.entropy import Key
+from privmeasure.plan import Plan
+from privmeasure.privacy import Neighbours, Privacy
+from privmeasure.release import CellMeasure, Order
+
+
+class Synthesizer:
+    """Turns private points of a domain into a public release. One object, one release: each fit spends epsilon.
+
+    Examples:
+        >>> import numpy as np, privmeasure as pm
+        >>> X = np.random.default_rng(0).normal(0.5, 0.1, (5000, 2))
+        >>> synth = pm.Synthesizer(pm.Box([(0, 1), (0, 1)]), epsilon=1.0, neighbours="replace")
+        >>> bound = synth.plan(rows=5000).guarantee       # before a single record is read
+        >>> Y = synth.fit(X).sample()
+        >>> Y.shape
+        (5000, 2)
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        epsilon: Any,
+        neighbours: Neighbours,
+        rows: int | None = None,
+        rows_per_person: int = 1,
+        mechanism: Literal["pmm"] = "pmm",
+        recipe: Recipe = DEFAULT,
+        depth: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        """Declare what is public and what is promised; checks everything before data are touched."""
+        if not isinstance(domain, Domain):
+            raise ArgumentError(
+                f"domain must be a Domain such as Box([(0, 1), (0, 1)]), got {type(domain).__name__}. "
+                "It says where points may lie, and is public."
+            )
+        if mechanism != "pmm":
+            raise ArgumentError(f"mechanism must be 'pmm', got {mechanism!r}.")
+        self.domain = domain
+        self.privacy = Privacy(epsilon, neighbours, rows_per_person)
+        self.mechanism = PMM(domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
+        self._threads = threads
+        self._release: CellMeasure | None = None
+        self._started = False
+
+    def plan(self, rows: int | None = None) -> Plan:
+        """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing."""
+        return self.mechanism.plan(rows)
+
+    def fit(self, data: Any, *, progress: Progress | None = None, insecure_seed: int | None = None) -> "Synthesizer":
+        """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private."""
+        if self._started:
+            raise SpentError(
+                "This synthesizer was fitted already, and a second fit would spend epsilon again. "
+                "Make a new Synthesizer if you mean to; the two releases together then cost twice epsilon."
+            )
+        source = ArraySource(data, width=self.domain.width, threads=self._threads)
+        key = Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
+        self._started = True
+        self._release = self.mechanism.release(source, key, progress)
+        return self
+
+    @property
+    def release_(self) -> CellMeasure:
+        """The release, after `fit`."""
+        if self._release is None:
+            raise SpentError("There is no release yet: call fit(data) first.")
+        return self._release
+
+    @property
+    def plan_(self) -> Plan:
+        """The plan as it was carried out, restated at the released number of rows."""
+        return self.release_.plan
+
+    def sample(self, n: int | None = None, *, seed: int | None = None, order: Order = "random") -> Points:
+        """Return synthetic rows; see `CellMeasure.sample`."""
+        return self.release_.sample(n, seed=seed, order=order, threads=self._threads)
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one file, which `privmeasure.load` reads."""
+        self.release_.save(path)
+
+
+def synthesize(
+    X: Any,  # noqa: N803 - the name that everyone gives to a data matrix
+    *,
+    epsilon: Any,
+    neighbours: Neighbours,
+    bounds: Iterable[tuple[float, float]],
+    rows: int | None = None,
+    threads: int | None = None,
+    insecure_seed: int | None = None,
+) -> Points:
+    """Return synthetic points in the place of private ones: arrays in, arrays out.
+
+    `bounds` are public, one (low, high) a column; values beyond them are clamped. `rows` is a public number of rows to
+    plan for, if there is one. A one-dimensional X gives a one-dimensional result.
+
+    Examples:
+        >>> import numpy as np, privmeasure as pm
+        >>> ages = np.random.default_rng(0).gamma(9, 5, 10_000)
+        >>> synthetic = pm.synthesize(ages, epsilon=1, neighbours="replace", bounds=[(0, 120)])
+        >>> synthetic.shape, bool(abs(np.median(synthetic) - np.median(ages)) < 2)
+        ((10000,), True)
+    """
+    synthesizer = Synthesizer(Box(bounds), epsilon=epsilon, neighbours=neighbours, rows=rows, threads=threads)
+    points = synthesizer.fit(X, insecure_seed=insecure_seed).sample(seed=insecure_seed)
+    return points[:, 0] if np.ndim(X) == 1 and points.shape[1] == 1 else points  # an empty list tells nothing

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow lint format bench bench-large bench-noise clean help
+.PHONY: venv demo test test-slow lint format bench bench-large pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -44,5 +44,8 @@ bench: .venv/ready-bench ## speed and accuracy; writes benchmarks/results
 bench-large: .venv/ready-bench ## 10^8 points: time and peak memory
 	$(BIN)/python benchmarks/large.py
 
+pages: venv ## write the numbers of benchmarks/results into the README
+	$(BIN)/python benchmarks/pages.py
+
 clean: ## remove what the targets made
-	rm -rf .venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,6 @@
 """Private synthetic data that you can trust: pure epsilon-differential privacy, close in Wasserstein distance."""
 
-from privmeasure.domains import Box
+from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.errors import PrivmeasureError
 from privmeasure.mechanisms import PMM, Recipe
 from privmeasure.plan import Plan
@@ -13,11 +13,18 @@ __version__ = "0.1.0"
 __all__ = [
     "PMM",
     "Box",
+    "Categories",
     "CellMeasure",
+    "Circle",
+    "Finite",
+    "Integers",
+    "Nullable",
     "Plan",
     "Privacy",
     "PrivmeasureError",
+    "Product",
     "Recipe",
+    "Sphere",
     "Synthesizer",
     "load",
     "synthesize",

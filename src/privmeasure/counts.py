@@ -37,6 +37,16 @@ class Axis:
     columns: slice | None = None
     groups: NDArray[np.int64] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse groups that a row could fall out of: the error would come from a private value."""
+        groups = self.groups
+        if groups is not None and not (
+            groups.dtype == np.int64 and groups.shape == (1 << self.level,) and groups.min() >= 0
+        ):
+            raise ArgumentError(
+                "groups must give every cell of the level a group: int64, 2**level of them, none below 0."
+            )
+
     @cached_property
     def size(self) -> int:
         """How many numbers there are."""
@@ -54,6 +64,11 @@ class Partition:
     """A public partition of all possible rows: the mixed radix of one number per axis. No axes: one cell, all rows."""
 
     axes: tuple[Axis, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse more cells than a 64-bit code can tell apart."""
+        if self.size >= 1 << 63:
+            raise ArgumentError(f"A partition must have fewer than 2**63 cells, got {self.size}. Use coarser axes.")
 
     @property
     def size(self) -> int:

@@ -1,31 +1,20 @@
-"""What anyone may see: released measures, their points, their file.
+"""What anyone may see: released measures, their points, their answers.
 
 This room is public. It cannot reach counts, engines or the data: nothing here can leak, however it is used.
-
-**The file** is Parquet with the columns `part` (uint16), `cell` (uint64) and `mass` (int64), sorted by part and cell,
-and one JSON header in its metadata: format, what each part is (domain and level), the plan with the privacy promise,
-the recipe, and whether the release is private. No timestamps, no names, nothing that was not released.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from privmeasure import domains
+from privmeasure import domains, files
 from privmeasure.blocks import BLOCK, in_threads, thread_count
 from privmeasure.domains import Cells, Domain, Floats, Points
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.plan import Plan
-from privmeasure.sampling import Mass, interval_quantile, scale_mass, shuffle
-
-FORMAT = 1
-HEADER_KEY = b"privmeasure"
-LARGEST_HEADER = 1 << 28
-LARGEST_ROWS = 1 << 31
-"""Cells that a release file may list; checked before memory is taken."""
+from privmeasure.sampling import Mass, Rows, interval_quantile, scale_mass
 
 Order = Literal["random", "cell"]
 
@@ -108,22 +97,24 @@ class CellMeasure:
                 f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}."
             )
         count = thread_count(threads)
-        shuffling, drawing = np.random.SeedSequence(seed).spawn(2)
-        rows = np.repeat(self.cells, self.mass if n is None else scale_mass(self.mass, int(n)))
-        if order == "random":
-            rows = shuffle(rows, shuffling, count)
-        points = np.empty((len(rows), self.domain.width))
-        streams = drawing.spawn(-(-len(rows) // BLOCK))
+        mass = self.mass if n is None else scale_mass(self.mass, int(n))
+        points = np.empty((int(mass.sum()), self.domain.width))
+        if len(points) == 0:
+            return points
+        rows = Rows(self.cells, mass, np.random.SeedSequence(seed), shuffled=order == "random", threads=count)
 
-        def place(block: int) -> None:
-            part = slice(block * BLOCK, (block + 1) * BLOCK)
-            if self.placement == "centre":
-                points[part] = self.domain.centre(rows[part], self.level)
-            else:
-                rng = np.random.Generator(np.random.SFC64(streams[block]))
-                points[part] = self.domain.draw(rows[part], self.level, rng)
+        def place(chunk: int) -> None:
+            rng, first = rows.stream(chunk), rows.edges[chunk]
+            cells = rows.chunk(chunk, rng)
+            for start in range(0, len(cells), BLOCK):
+                block = cells[start : start + BLOCK]
+                if self.placement == "centre":
+                    drawn = self.domain.centre(block, self.level)
+                else:
+                    drawn = self.domain.draw(block, self.level, rng)
+                points[first + start : first + start + len(block)] = drawn
 
-        in_threads(place, len(streams), count)
+        in_threads(place, len(rows.edges) - 1, count)
         return points
 
     def mean(self) -> Floats:
@@ -159,29 +150,42 @@ class CellMeasure:
     def header(self) -> dict[str, Any]:
         """Return what the file says about the release."""
         return {
-            "format": FORMAT,
+            "format": files.FORMAT,
+            "kind": "cells",
             "private": self.private,
-            "parts": [{"part": 0, "kind": "cells", "domain": self.domain.to_json(), "level": self.level}],
+            "domain": self.domain.to_json(),
+            "parts": [{"part": 0, "kind": "cells", "level": self.level}],
             "plan": self.plan.to_json(),
             "recipe": self.recipe,
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the release to one Parquet file: written beside it first, so that no half file is ever left."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        """Write the release to one Parquet file, which `load` reads; see files.py."""
+        files.write(path, self.header(), (np.zeros(len(self.cells), np.uint16), self.cells, self.mass))
 
-        table = pa.table(
-            {"part": pa.array(np.zeros(len(self.cells), np.uint16)), "cell": self.cells, "mass": self.mass},
-            metadata={HEADER_KEY: json.dumps(self.header(), sort_keys=True).encode()},
-        )
-        path = Path(path)
-        beside = path.with_name(path.name + ".part")
-        try:
-            pq.write_table(table, beside, compression="zstd")
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+    @classmethod
+    def from_file(cls, header: dict[str, Any], table: files.Table) -> "CellMeasure":
+        """Return what `save` wrote, if header and cells fit together."""
+        part, cells, mass = table
+        domain, plan, recipe = domains.from_json(header["domain"]), Plan.from_json(header["plan"]), header["recipe"]
+        level = plan.depth
+        if header["parts"] != [{"part": 0, "kind": "cells", "level": level}] or part.any():
+            raise ReleaseFileError("there must be one part, of the level of the plan")
+        if not 0 <= level <= domain.deepest or plan.cells != domain.size(level):
+            raise ReleaseFileError("the level is not one of the domain")
+        if len(cells) == 0 or (cells[1:] <= cells[:-1]).any() or cells[-1] >> np.uint64(level):
+            raise ReleaseFileError("the cells must be sorted, distinct and of the stated level")
+        if (mass <= 0).any() or float(mass.sum(dtype=np.float64)) >= 2**62 or not domain.exists(cells, level).all():
+            raise ReleaseFileError("masses must be above 0 and lie on cells that exist")
+        if int(mass.sum()) != plan.rows:
+            raise ReleaseFileError("the number of rows is not that of the plan")
+        if recipe["placement"] not in ("uniform", "centre") or not all(
+            isinstance(name, str) for name in recipe.values()
+        ):
+            raise ReleaseFileError("the recipe is unknown")
+        if not isinstance(header["private"], bool):
+            raise ReleaseFileError("private must be true or false")
+        return cls(domain, cells, mass, plan, recipe, recipe["placement"], header["private"])
 
     def __repr__(self) -> str:
         """Show the outline."""
@@ -189,75 +193,23 @@ class CellMeasure:
         return f"CellMeasure({len(self.cells)} cells of level {self.level}, mass {self.total}{mark})"
 
 
-def load(path: str | Path) -> CellMeasure:
-    """Read a release file; everything in it is checked before memory is taken, and again before it is used."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+KINDS = {"cells": CellMeasure.from_file}
+"""How each kind of release is read."""
 
+
+def load(path: str | Path) -> CellMeasure:
+    """Read a release file; everything in it is checked before it is used."""
+    header, table = files.read(path)
+    kind = header.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ReleaseFileError(
+            f"{path} holds a release of kind {kind!r}, which this version cannot read. It is damaged, or was written "
+            "by a newer version: update privmeasure, or get it again."
+        )
     try:
-        with pq.ParquetFile(path) as file:
-            header = _checked_header(path, file)
-            table = file.read(columns=["part", "cell", "mass"])
-    except (OSError, UnicodeError, pa.ArrowException) as error:
-        if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
-            raise
-        raise ReleaseFileError(f"{path} is not a complete Parquet file. Was it truncated? Copy it again.") from None
-    try:
-        return _measure(header, table)
+        return KINDS[kind](header, table)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         detail = f" ({error})" if isinstance(error, PrivmeasureError) else ""
         raise ReleaseFileError(
             f"{path} is damaged or was edited: its header and its cells do not fit together{detail}. Get it again."
         ) from None
-
-
-def _checked_header(path: str | Path, file: Any) -> dict[str, Any]:
-    text = (file.schema_arrow.metadata or {}).get(HEADER_KEY)
-    if text is None or len(text) > LARGEST_HEADER:
-        raise ReleaseFileError(f"{path} is a Parquet file, but not a privmeasure release: it has no header of ours.")
-    try:
-        header = json.loads(text)
-        version = header["format"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        raise ReleaseFileError(f"{path} has a header that cannot be read. Get the file again.") from None
-    if version != FORMAT:
-        raise ReleaseFileError(f"{path} has format {version!r}, this version reads {FORMAT}. Update privmeasure.")
-    names = [(field.name, str(field.type)) for field in file.schema_arrow]
-    if names != [("part", "uint16"), ("cell", "uint64"), ("mass", "int64")]:
-        raise ReleaseFileError(f"{path} must have the columns part (uint16), cell (uint64), mass (int64), got {names}.")
-    if file.metadata.num_rows > LARGEST_ROWS:
-        raise ReleaseFileError(f"{path} lists {file.metadata.num_rows} cells, more than {LARGEST_ROWS}.")
-    result: dict[str, Any] = header
-    return result
-
-
-def _measure(header: dict[str, Any], table: Any) -> CellMeasure:
-    (part,) = header["parts"]
-    if part["kind"] != "cells" or part["part"] != 0 or not isinstance(header["private"], bool):
-        raise ReleaseFileError("the parts are of an unknown kind")
-    domain, plan = domains.from_json(part["domain"]), Plan.from_json(header["plan"])
-    if any(column.null_count for column in table.columns):
-        raise ReleaseFileError("a value is missing")
-    cells = table["cell"].to_numpy().astype(np.uint64)
-    mass = table["mass"].to_numpy().astype(np.int64)
-    level = plan.depth
-    if part["level"] != level or not 0 <= level <= domain.deepest:
-        raise ReleaseFileError("the level is not that of the plan")
-    if (
-        len(cells) == 0
-        or (np.diff(cells) == 0).any()
-        or (cells[1:] < cells[:-1]).any()
-        or cells[-1] >> np.uint64(level)
-    ):
-        raise ReleaseFileError("the cells must be sorted, distinct and of the stated level")
-    if (mass <= 0).any() or float(mass.sum(dtype=np.float64)) >= 2**62 or not domain.exists(cells, level).all():
-        raise ReleaseFileError("masses must be above 0 and lie on cells that exist")
-    if table["part"].to_numpy().any():
-        raise ReleaseFileError("there is a part that the header does not name")
-    if int(mass.sum()) != plan.rows or plan.cells != domain.size(level):
-        raise ReleaseFileError("the number of rows or of cells is not that of the plan")
-    recipe = header["recipe"]
-    placement = recipe["placement"]
-    if placement not in ("uniform", "centre") or not all(isinstance(name, str) for name in recipe.values()):
-        raise ReleaseFileError("the recipe is unknown")
-    return CellMeasure(domain, cells, mass, plan, recipe, placement, header["private"])

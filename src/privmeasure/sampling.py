@@ -7,6 +7,9 @@ from privmeasure.blocks import BLOCK, in_threads
 from privmeasure.domains import Cells, Floats
 
 BUCKETS = 256
+CHUNK = 16 * BLOCK
+"""Rows of a chunk in cell order."""
+
 Mass = NDArray[np.int64]
 
 
@@ -28,48 +31,84 @@ def scale_mass(mass: Mass, rows: int) -> Mass:
     return edges
 
 
-def shuffle(cells: Cells, seed: np.random.SeedSequence, threads: int) -> Cells:
-    """Return the cells in uniformly random order, each permutation equally likely, in two passes that suit the cache.
+class Rows:
+    """The rows of a sample as cells, in chunks that can be made one by one, in any order, in threads.
 
-    Every cell goes to a random bucket; then each bucket, small enough for the cache, is shuffled. The result depends on
-    the seed alone, not on the number of threads.
+    In cell order a chunk is a stretch of rows. In random order every row first goes to one of 256 random buckets; a
+    chunk is a bucket, small enough for the cache, in random order. Together that is a uniformly random permutation
+    (Rao 1961, Sandelius 1962). The rows depend on the seed alone, not on threads.
 
-    References: Rao 1961, Sandelius 1962
+    Examples:
+        >>> cells, mass = np.array([3, 8], np.uint64), np.array([1, 2])
+        >>> rows = Rows(cells, mass, np.random.SeedSequence(0), shuffled=False, threads=1)
+        >>> rows.chunk(0, rows.stream(0))
+        array([3, 8, 8], dtype=uint64)
     """
-    if len(cells) <= BUCKETS * 64:
-        rng = np.random.Generator(np.random.SFC64(seed))
-        return rng.permutation(cells)
-    blocks = -(-len(cells) // BLOCK)
-    streams = seed.spawn(blocks + BUCKETS)
-    counts = np.empty((blocks, BUCKETS), np.int64)
-    buckets = np.empty(blocks * BLOCK, np.uint8)
 
-    def choose(block: int) -> None:
-        part = slice(block * BLOCK, (block + 1) * BLOCK)
-        buckets[part] = np.random.SFC64(streams[block]).random_raw(BLOCK // 8).view(np.uint8)
-        counts[block] = np.bincount(buckets[part][: len(cells) - part.start], minlength=BUCKETS)
+    def __init__(self, cells: Cells, mass: Mass, seed: np.random.SeedSequence, *, shuffled: bool, threads: int) -> None:
+        """Prepare to expand each cell to as many rows as it has mass."""
+        self._cells = cells if cells[-1] >> np.uint64(32) else cells.astype(np.uint32)  # half the memory where it fits
+        self._ends = np.cumsum(mass)
+        self.count = int(self._ends[-1])
+        self.shuffled = shuffled
+        self._scattered: NDArray[np.unsignedinteger] | None = None
+        self.edges = [*range(0, self.count, CHUNK), self.count]
+        pieces = len(self.edges) - 1
+        self._streams = seed.spawn(pieces + BUCKETS)
+        if shuffled and pieces > 1:
+            self._scatter(self._streams[BUCKETS:], threads)
 
-    in_threads(choose, blocks, threads)
-    ends = np.cumsum(counts.T.ravel()).reshape(BUCKETS, blocks)  # where each block's share of each bucket ends
-    starts = ends - counts.T
-    result = np.empty_like(cells)
+    def stream(self, chunk: int) -> np.random.Generator:
+        """Return the random numbers of one chunk."""
+        return np.random.Generator(np.random.SFC64(self._streams[chunk]))
 
-    def scatter(block: int) -> None:
-        part = cells[block * BLOCK : (block + 1) * BLOCK]
-        order = np.argsort(buckets[block * BLOCK : block * BLOCK + len(part)], kind="stable")  # radix: linear time
-        first = np.cumsum(counts[block]) - counts[block]
-        place = np.repeat(starts[:, block] - first, counts[block])
-        place += np.arange(len(part))
-        result[place] = part[order]
+    def chunk(self, chunk: int, rng: np.random.Generator) -> Cells:
+        """Return the rows of one chunk; in random order `rng` shuffles them."""
+        start, stop = self.edges[chunk], self.edges[chunk + 1]
+        if self._scattered is None:
+            rows = self._expand(start, stop).astype(np.uint64)
+        else:
+            rows = self._scattered[start:stop].astype(np.uint64)
+        if self.shuffled:
+            rng.shuffle(rows)  # twice as fast on 64-bit words as on 32
+        return rows
 
-    in_threads(scatter, blocks, threads)
+    def _expand(self, start: int, stop: int) -> NDArray[np.unsignedinteger]:
+        first, last = np.searchsorted(self._ends, (start, stop - 1), "right")
+        ends = np.minimum(self._ends[first : last + 1], stop) - start
+        ends[1:] -= ends[:-1].copy()
+        return np.repeat(self._cells[first : last + 1], ends)
 
-    def mix(bucket: int) -> None:
-        rng = np.random.Generator(np.random.SFC64(streams[blocks + bucket]))
-        rng.shuffle(result[starts[bucket, 0] : ends[bucket, -1]])
+    def _scatter(self, streams: list[np.random.SeedSequence], threads: int) -> None:
+        """Send every row to a random bucket, keeping the order within; the buckets become the chunks."""
+        starts = range(0, self.count, BLOCK)
+        buckets = np.empty(len(starts) * BLOCK, np.uint8)
+        counts = np.empty((len(starts), BUCKETS), np.int64)
 
-    in_threads(mix, BUCKETS, threads)
-    return result
+        def choose(piece: int) -> None:
+            part = buckets[piece * CHUNK : (piece + 1) * CHUNK]
+            part[:] = np.random.SFC64(streams[piece]).random_raw(len(part) // 8).view(np.uint8)
+            for i, start in enumerate(range(0, len(part), BLOCK), piece * (CHUNK // BLOCK)):
+                stop = min(start + BLOCK, self.count - piece * CHUNK)
+                counts[i] = np.bincount(part[start:stop], minlength=BUCKETS)
+
+        in_threads(choose, len(streams), threads)
+        ends = np.cumsum(counts.T.ravel()).reshape(BUCKETS, -1)  # where each block's share of each bucket ends
+        scattered = np.empty(self.count, self._cells.dtype)
+
+        def scatter(piece: int) -> None:
+            for start in range(piece * CHUNK, min((piece + 1) * CHUNK, self.count), BLOCK):
+                rows = self._expand(start, min(start + BLOCK, self.count))
+                order = np.argsort(buckets[start : start + len(rows)], kind="stable")  # radix: linear time
+                block = start // BLOCK
+                shift = ends[:, block] - np.cumsum(counts[block])  # from a row's place in the block to its place in all
+                place = np.repeat(shift, counts[block])
+                place += np.arange(len(rows))
+                scattered[place] = rows.take(order)
+
+        in_threads(scatter, len(streams), threads)
+        self._scattered = scattered
+        self.edges = [0, *ends[:, -1].tolist()]
 
 
 def interval_quantile(low: Floats, high: Floats, mass: Mass, q: float) -> float:

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from privmeasure.counts import Progress
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.engines.memory import ArraySource
@@ -110,7 +108,8 @@ def synthesize(
     """Return synthetic points in the place of private ones: arrays in, arrays out.
 
     `bounds` are public, one (low, high) a column; values beyond them are clamped. `rows` is a public number of rows to
-    plan for, if there is one. A one-dimensional X gives a one-dimensional result.
+    plan for, if there is one. A one-dimensional X gives a one-dimensional result, and so do
+    lists of one column.
 
     Examples:
         >>> import numpy as np, privmeasure as pm
@@ -121,4 +120,5 @@ def synthesize(
     """
     synthesizer = Synthesizer(Box(bounds), epsilon=epsilon, neighbours=neighbours, rows=rows, threads=threads)
     points = synthesizer.fit(X, insecure_seed=insecure_seed).sample(seed=insecure_seed)
-    return points[:, 0] if np.ndim(X) == 1 and points.shape[1] == 1 else points  # an empty list tells nothing
+    flat = points.shape[1] == 1 and getattr(X, "ndim", 1) == 1  # lists of one column too: [] and [[x]] look the same
+    return points[:, 0] if flat else points

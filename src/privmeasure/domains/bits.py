@@ -15,6 +15,8 @@ CHUNK = 11
 """Bits per lookup: tables of 2048 words stay in the first-level cache."""
 
 Words = NDArray[np.int64]
+Table = tuple[int, Words]
+"""(shift, table): table[i] has the bits of the chunk i, which begins at bit `shift` of a word, at their new places."""
 
 
 class Interleaving:
@@ -22,8 +24,8 @@ class Interleaving:
 
     Examples:
         >>> deal = Interleaving([0, 1, 0], 2)      # bits: axis 0, axis 1, axis 0
-        >>> deal.split(np.array([0b101]), 0), deal.split(np.array([0b101]), 1)
-        (array([3]), array([0]))
+        >>> deal.split(np.array([0b101]))
+        [array([3]), array([0])]
         >>> deal.join([np.array([3]), np.array([0])])
         array([5])
     """
@@ -36,55 +38,56 @@ class Interleaving:
         """How many cuts each axis has received."""
 
     @cached_property
-    def _joining(self) -> list[list[tuple[int, Words]]]:
-        # Per axis: (shift, table); table[i] has the bits of a chunk i of the axis index at their places in the code.
+    def _joining(self) -> list[list[Table]]:
         return [_tables(list(reversed(positions))) for positions in self.positions]
 
     @cached_property
-    def _splitting(self) -> list[list[tuple[int, Words]]]:
-        # Per axis: (shift, table); table[i] has those bits of a chunk i of the code that belong to the axis.
-        tables: list[list[tuple[int, Words]]] = []
-        for positions in self.positions:
-            place = {position: len(positions) - 1 - i for i, position in enumerate(positions)}
-            tables.append(_tables([place.get(bit, -1) for bit in range(self.level)]))
-        return tables
+    def _splitting(self) -> list[Table]:
+        # the code with the bits of each axis brought together: axis 0 on top, the last axis at the bottom
+        gathered = [position for positions in self.positions for position in positions]
+        return _tables([self.level - 1 - gathered.index(bit) for bit in range(self.level)])
 
     def join(self, indices: Sequence[Words]) -> Words:
-        """Return the codes whose bits along each axis are the given indices."""
-        code: Words | None = None
-        for index, tables in zip(indices, self._joining, strict=True):
-            part = _look_up(index, tables)
-            if part is not None:
-                code = part if code is None else np.bitwise_or(code, part, out=code)
-        return np.zeros(len(indices[0]), np.int64) if code is None else code
+        """Return the codes whose bits along each axis are the given indices, each below 2^cuts."""
+        code = np.zeros(len(indices[0]), np.int64)
+        for index, tables, cuts in zip(indices, self._joining, self.cuts, strict=True):
+            if cuts:
+                np.bitwise_or(code, _look_up(index, tables), out=code)
+        return code
 
-    def split(self, codes: Words, axis: int) -> Words:
-        """Return the index of each code along one axis."""
-        part = _look_up(codes, self._splitting[axis])
-        return np.zeros(len(codes), np.int64) if part is None else part
+    def split(self, codes: Words) -> list[Words]:
+        """Return the index of each code along every axis."""
+        if self.level == 0:
+            return [np.zeros(len(codes), np.int64) for _ in self.cuts]
+        gathered, below, indices = _look_up(codes, self._splitting), self.level, []
+        for cuts in self.cuts:
+            index = gathered >> (below := below - cuts)
+            if below + cuts < self.level:  # nothing lies above the first axis
+                np.bitwise_and(index, (1 << cuts) - 1, out=index)
+            indices.append(index)
+        return indices
 
 
-def _tables(places: list[int]) -> list[tuple[int, Words]]:
-    """Return lookup tables that move bit i of a word to bit places[i], or drop it where places[i] is -1."""
+def _tables(places: list[int]) -> list[Table]:
+    """Return lookup tables that move bit i of a word to bit places[i]."""
     tables = []
     for shift in range(0, len(places), CHUNK):
         chunk = places[shift : shift + CHUNK]
         words = np.arange(1 << len(chunk), dtype=np.int64)
         table = np.zeros(1 << len(chunk), np.int64)
         for bit, place in enumerate(chunk):
-            if place >= 0:
-                table |= ((words >> bit) & 1) << place
-        if table.any():
-            tables.append((shift, table))
+            table |= ((words >> bit) & 1) << place
+        tables.append((shift, table))
     return tables
 
 
-def _look_up(words: Words, tables: list[tuple[int, Words]]) -> Words | None:
-    """Return the words with their bits moved, or None where no bit survives."""
+def _look_up(words: Words, tables: list[Table]) -> Words:
+    """Return the words, which have no bits beyond the tables', with their bits moved."""
     result: Words | None = None
     for shift, table in tables:
-        chunk = words >> shift
-        np.bitwise_and(chunk, len(table) - 1, out=chunk)
+        chunk = words >> shift if shift else words
+        if shift < tables[-1][0]:  # bits above this chunk remain
+            chunk = chunk & (len(table) - 1)
         part = table.take(chunk, mode="wrap")  # all in range; "wrap" only spares a second check
         result = part if result is None else np.bitwise_or(result, part, out=result)
-    return result
+    return np.zeros(len(words), np.int64) if result is None else result

@@ -99,11 +99,11 @@ class Box:
         return self._place(cells, level, 0.5)
 
     def _place(self, cells: Cells, level: int, offset: float) -> Points:
-        deal, codes = _interleaving(self.weights, level), cells.view(np.int64)
+        deal = _interleaving(self.weights, level)
         points = np.empty((len(cells), self.width))
-        for axis, (low, high) in enumerate(self.bounds):
-            side = (high - low) * 2.0 ** -deal.cuts[axis]
-            points[:, axis] = np.minimum(low + (deal.split(codes, axis) + offset) * side, high)
+        for axis, index in enumerate(deal.split(cells.view(np.int64))):
+            low, high = self.bounds[axis]
+            points[:, axis] = np.minimum(low + (index + offset) * ((high - low) * 2.0 ** -deal.cuts[axis]), high)
         return points
 
     def draw(self, cells: Cells, level: int, rng: np.random.Generator) -> Points:
@@ -112,21 +112,18 @@ class Box:
         A lattice of 2^b points a side, offset by half a step, makes every rounding harmless: the drawn point is
         always located in its own cell. b is 32 unless the box is too deep or too far from 0 for doubles to tell.
         """
-        deal, codes = _interleaving(self.weights, level), cells.view(np.int64)
+        deal = _interleaving(self.weights, level)
         points = np.empty((len(cells), self.width))
         words = rng.bit_generator.random_raw((len(cells) * self.width + 1) // 2).view(np.uint32)
-        for axis, (low, high) in enumerate(self.bounds):
-            cuts = deal.cuts[axis]
+        for axis, index in enumerate(deal.split(cells.view(np.int64))):
+            (low, high), cuts = self.bounds[axis], deal.cuts[axis]
             bits = max(1, min(32, _resolution(low, high) - cuts))
             word = words[axis * len(cells) : (axis + 1) * len(cells)]
-            u = word.astype(np.float64) if bits == 32 else (word >> np.uint32(32 - bits)).astype(np.float64)
-            np.add(u, 0.5, out=u)
-            if cuts:
-                np.multiply(u, 2.0**-bits, out=u)
-                np.add(u, deal.split(codes, axis), out=u)
-                np.multiply(u, (high - low) * 2.0**-cuts, out=u)
-            else:
-                np.multiply(u, (high - low) * 2.0**-bits, out=u)
+            # the integer (index 2^b + word) + 1/2 has at most 53 bits: the position is exact until it is scaled
+            np.left_shift(index, bits, out=index)
+            np.bitwise_or(index, word if bits == 32 else word >> np.uint32(32 - bits), out=index)
+            u = np.add(index, 0.5)
+            np.multiply(u, (high - low) * 2.0 ** -(cuts + bits), out=u)
             np.add(u, low, out=points[:, axis])
         return points
 

@@ -38,7 +38,7 @@ class Product:
             raise ArgumentError("factors must be a list of at least one domain, like [Box([(0, 1)]), Categories(3)].")
         self.weights = _checked_weights(weights, len(self.factors))
         ends = accumulate(factor.width for factor in self.factors)
-        self._columns = [slice(end - factor.width, end) for end, factor in zip(ends, self.factors, strict=True)]
+        self.columns = [slice(end - factor.width, end) for end, factor in zip(ends, self.factors, strict=True)]
         self._axes = self._order()
 
     def _order(self) -> tuple[int, ...]:
@@ -94,7 +94,7 @@ class Product:
     def locate(self, points: Points, level: int) -> Cells:
         """Return the cell of every point, from those of its parts."""
         deal = self._deal(level)
-        parts = zip(self.factors, self._columns, deal.cuts, strict=True)
+        parts = zip(self.factors, self.columns, deal.cuts, strict=True)
         return deal.join([f.locate(points[:, columns], cuts).view(np.int64) for f, columns, cuts in parts]).view(
             np.uint64
         )
@@ -114,7 +114,7 @@ class Product:
 
     def distance(self, x: Points, y: Points) -> Floats:
         """Return max_i w_i d_i."""
-        parts = zip(self.weights, self.factors, self._columns, strict=True)
+        parts = zip(self.weights, self.factors, self.columns, strict=True)
         distances = [w * f.distance(x[..., columns], y[..., columns]) for w, f, columns in parts]
         return np.asarray(np.max(distances, axis=0), np.float64)
 
@@ -127,8 +127,9 @@ class Product:
         return _interleaving(self._axes[:level], len(self.factors))
 
     def _split(self, cells: Cells, level: int) -> list[tuple[Domain, Cells, int]]:
-        deal, codes = self._deal(level), cells.view(np.int64)
-        return [(f, deal.split(codes, i).view(np.uint64), deal.cuts[i]) for i, f in enumerate(self.factors)]
+        deal = self._deal(level)
+        parts = zip(self.factors, deal.split(cells.view(np.int64)), deal.cuts, strict=True)
+        return [(factor, part.view(np.uint64), cuts) for factor, part, cuts in parts]
 
     def __repr__(self) -> str:
         """Show what was given."""

@@ -152,8 +152,9 @@ class Sphere:
         inner = (rest << ring) & ((1 << deal.level) - 1)
         across, along = deal.cuts
         own_across, own_along = (table[np.maximum(length - 1, 0)] for table in _CUTS)
-        fraction = deal.split(inner, 0) * 2.0**-across + u * 2.0**-own_across
-        digits = deal.split(inner, 1) * 2.0**-along + v * 2.0**-own_along
+        turns, heights = deal.split(inner)
+        fraction = turns * 2.0**-across + u * 2.0**-own_across
+        digits = heights * 2.0**-along + v * 2.0**-own_along
         s = np.where(length > 0, (1 + digits) / 2, v) * 2.0**-ring
         latitude = 90 - np.degrees(2 * np.arcsin(np.sqrt(s / 2)))
         points = np.empty((len(cells), 2))

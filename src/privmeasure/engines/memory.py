@@ -1,5 +1,6 @@
 """Rows in an array: counted in blocks that stay in the cache, in threads."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -92,10 +93,9 @@ def _merged(tallies: list[_Tally]) -> CellCounts:
 
 def checked_points(points: Any, width: int) -> NDArray[Any]:
     """Return points as an array of shape (rows, width) without copying, or say what is wrong with its structure."""
-    try:
-        array = np.asarray(points)
-    except ValueError:  # NumPy's own message would show the number of rows
-        raise DataError("The data must be an array of numbers, got rows of unequal lengths. Pad them first.") from None
+    array = np.asarray(points) if hasattr(points, "__array__") else _from_lists(points)
+    if isinstance(points, np.ma.MaskedArray):
+        array = np.ma.filled(points.astype(np.float64), np.nan)  # what is masked is missing
     if array.dtype.kind not in "fiub":
         raise DataError(
             f"The data must be an array of numbers, got type {array.dtype.type.__name__}. "  # <U9 would tell a length
@@ -110,3 +110,26 @@ def checked_points(points: Any, width: int) -> NDArray[Any]:
             "Give as many bounds as there are columns."
         )
     return array
+
+
+def _from_lists(rows: Any) -> NDArray[np.float64]:
+    """Return lists as an array. A list has no type of its own, so a cell that is not a number counts as missing."""
+    if not isinstance(rows, list | tuple):
+        raise DataError(f"The data must be an array of numbers, got an object of type {type(rows).__name__}.")
+    try:
+        cells = np.asarray(rows, object)
+    except ValueError:  # NumPy's own message would show the number of rows
+        cells = np.empty(1, object)
+        cells[0] = []
+    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells.ravel()):
+        raise DataError("The data must be an array of numbers, got rows of unequal lengths. Pad them first.")
+    return np.array([_number(cell) for cell in cells.ravel()], np.float64).reshape(cells.shape)
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan

@@ -12,6 +12,9 @@ from fractions import Fraction
 from privmeasure.domains import Domain
 from privmeasure.mechanisms.inference import level_variances
 
+Scales = Mapping[int, Fraction]
+"""The noise scale of every measured level."""
+
 
 def noise_variance(scale: Fraction) -> float:
     """Return the variance of Lap_Z(scale): 2p / (1-p)^2 with p = exp(-1/scale).
@@ -24,7 +27,7 @@ def noise_variance(scale: Fraction) -> float:
     return 2 * math.exp(-x) / math.expm1(-x) ** 2
 
 
-def hvz(domain: Domain, scales: Mapping[int, Fraction], depth: int, rows: int) -> float:
+def hvz(domain: Domain, scales: Scales, depth: int, rows: int) -> float:
     """Return the paper's accuracy bound with its own constant: (2 sqrt2 / n) sum_j sigma_j Delta_(j-1) + delta.
 
     Needs every level measured. The paper's optimised form prints sqrt2 where its proof gives 2 sqrt2.
@@ -35,7 +38,7 @@ def hvz(domain: Domain, scales: Mapping[int, Fraction], depth: int, rows: int) -
     return 2 * math.sqrt(2) * noise / rows + domain.diameter(depth)
 
 
-def t1(domain: Domain, scales: Mapping[int, Fraction], depth: int, rows: int, rho: float) -> float:
+def t1(domain: Domain, scales: Scales, rows: int, rho: float) -> float:
     """Return T1: (1/n) [sigma_0 Delta_0 + (3/2) sum_(j>=1) sigma_j Delta_(j-1)] + rho, for any comparable rule.
 
     Needs every level measured and no inference. E max(|l0|, |l1|) <= (3/2) sigma for two independent Lap_Z(sigma).
@@ -47,7 +50,7 @@ def t1(domain: Domain, scales: Mapping[int, Fraction], depth: int, rows: int, rh
     return (root + 1.5 * noise) / rows + rho
 
 
-def t2(domain: Domain, scales: Mapping[int, Fraction], depth: int, rows: int, rho: float, *, blue: bool) -> float:
+def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blue: bool) -> float:
     """Return T2: (1/n) [sigma_0 Delta_0 + sum_(j>=1) Delta_(j-1) (E_j + 1) / 2] + rho, for the signed rule.
 
     E_j bounds the expected error of the difference of two siblings: sqrt(2/pi) sqrt(V_j) for any sum of noise, and

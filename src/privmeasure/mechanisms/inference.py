@@ -2,8 +2,8 @@
 
 `none` uses the nearest measured descendants only. `blue` is the best linear unbiased estimate: on the way up each
 cell's own noisy count and the sum of its children's estimates are averaged, weighted by their variances. In an even
-tree the difference of two siblings after the up pass is final; in a tree with structural zeros a down pass in real numbers moves
-what the parent knows to the children, in proportion to their variances.
+tree the difference of two siblings after the up pass is final; in a tree with structural zeros a down pass in real
+numbers moves what the parent knows to the children, in proportion to their variances.
 
 All of it reads noisy counts and public variances: post-processing. It works on forests, one tree beside another.
 

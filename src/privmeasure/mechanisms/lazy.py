@@ -6,7 +6,7 @@ depends on released values alone. Each step goes from one measured level to the 
 occupied cells. There is no up pass across steps: inference needs the whole leaf level.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -17,76 +17,78 @@ from privmeasure.domains import Bools, Cells, Domain
 from privmeasure.mechanisms.consistency import Mass, Rule, distribute
 from privmeasure.mechanisms.inference import uneven_up_pass, up_pass
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.noise.laplace import DiscreteLaplace, discrete_laplace
 
 FOREST_CELLS = 1 << 20
 """How many cells a step looks at together."""
 
 
 def lazy_masses(
-    domain: Domain, counts: CellCounts, total: int, scales: Mapping[int, Fraction], depth: int, rule: Rule, key: Key
+    domain: Domain,
+    counts: CellCounts,
+    total: int,
+    scales: Mapping[int, Fraction],
+    depth: int,
+    rule: Rule,
+    key: Key,
+    *,
+    part: int,
 ) -> tuple[Cells, Mass]:
     """Return the occupied cells of the deepest level, sorted, and their masses.
 
     Guarantee:  privacy   reads true counts only to add their noise; the same noise as the whole tree
                 cost      O(rows log rows + occupied cells * 2^gap) per measured level
     """
-    true_cells, true_counts = _sparse(counts)
+    leaves, sizes = _sparse(counts)
     cells, mass = np.zeros(1, np.uint64), np.full(1, total, np.int64)
     above = 0
     for level in sorted(level for level in scales if level > 0):
-        shift = np.uint64(depth - level)
-        starts = np.flatnonzero(np.diff(true_cells >> shift, prepend=~np.uint64(0)))  # ~0 is no cell: a first start
-        occupied = (true_cells >> shift)[starts]
-        sums = np.add.reduceat(true_counts, starts) if len(starts) else true_counts[:0]
+        true = _level_counts(leaves >> np.uint64(depth - level), sizes)
+        law = discrete_laplace(scales[level])
+
+        def noisy(asked: Cells, level: int = level, true: CellCounts = true, law: DiscreteLaplace = law) -> Mass:
+            return _counts_of(true, asked) + law.draw(key, part=part, level=level, cells=asked)
+
         chunk = max(1, FOREST_CELLS >> (level - above))
         steps = [
-            _step(
-                domain,
-                cells[i : i + chunk],
-                mass[i : i + chunk],
-                above,
-                level,
-                occupied,
-                sums,
-                scales[level],
-                rule,
-                key,
-            )
+            _descend(domain, cells[i : i + chunk], mass[i : i + chunk], above, level, noisy, rule)
             for i in range(0, len(cells), chunk)
         ]
-        cells, mass = np.concatenate([step[0] for step in steps]), np.concatenate([step[1] for step in steps])
+        cells, mass = (np.concatenate(parts) for parts in zip(*steps, strict=True))
         above = level
     return cells, mass
 
 
-def _step(
-    domain: Domain,
-    roots: Cells,
-    mass: Mass,
-    above: int,
-    level: int,
-    occupied: Cells,
-    sums: NDArray[np.int64],
-    scale: Fraction,
-    rule: Rule,
-    key: Key,
+def _descend(
+    domain: Domain, roots: Cells, mass: Mass, above: int, level: int, noisy: Callable[[Cells], Mass], rule: Rule
 ) -> tuple[Cells, Mass]:
+    """Let the mass of some cells flow down to the next measured level; return the cells that received some."""
     gap = level - above
     cells = ((roots << np.uint64(gap))[:, np.newaxis] | np.arange(1 << gap, dtype=np.uint64)).ravel()
-    noisy = discrete_laplace(scale).draw(key, part=0, level=level, cells=cells)
-    if len(occupied):
-        place = np.minimum(np.searchsorted(occupied, cells), len(occupied) - 1)
-        noisy += np.where(occupied[place] == cells, sums[place], 0)
-    there = domain.exists(cells, level)
-    if there.all():
-        prepared, exists = up_pass({gap: noisy}, {gap: 1.0}, gap, rule, blue=False), None
-    else:
+    exists = None
+    if not (there := domain.exists(cells, level)).all():
         exists = ancestors(there, gap)
-        prepared = uneven_up_pass({gap: noisy}, gap, rule, exists)
+        prepared = uneven_up_pass({gap: noisy(cells)}, gap, rule, exists)
+    else:
+        prepared = up_pass({gap: noisy(cells)}, {gap: 1.0}, gap, rule, blue=False)
     leaves = distribute(mass, prepared, rule, exists)
     kept = leaves > 0
     return cells[kept], leaves[kept]
+
+
+def _level_counts(cells: Cells, sizes: Mass) -> CellCounts:
+    """Return the counts of sorted cells in which equal cells are added up."""
+    starts = np.flatnonzero(np.concatenate((np.ones(min(1, len(cells)), bool), cells[1:] != cells[:-1])))
+    sums = np.add.reduceat(sizes, starts) if len(starts) else sizes
+    return CellCounts(len(starts), sums, cells[starts])
+
+
+def _counts_of(true: CellCounts, asked: Cells) -> Mass:
+    """Return the true counts of some cells: 0 where a cell is not listed."""
+    if true.cells is None or len(true.cells) == 0:
+        return np.zeros(len(asked), np.int64)
+    place = np.minimum(np.searchsorted(true.cells, asked), len(true.cells) - 1)
+    return np.where(true.cells[place] == asked, true.counts[place], 0)
 
 
 def ancestors(exists: Bools, depth: int) -> list[Bools]:

@@ -3,10 +3,10 @@
 Algorithm 4 of the paper, step by step, and where each step lives:
 
 1. true counts of the cells          counts.py, engines/
-2. noise                             noise/laplace.py, scales from schedule.py
+2. noise                             tree.py, noise/laplace.py, scales from schedule.py
 3. inference (not in the paper)      inference.py
 4. consistency (Algorithm 3)         consistency.py, or lazy.py for trees too large to hold
-5. points in the cells               release.py
+5. points in the cells               release.py, sampling.py
 """
 
 import math
@@ -16,34 +16,30 @@ from typing import Any
 
 import numpy as np
 
-from privmeasure.blocks import in_threads, thread_count
+from privmeasure.blocks import thread_count
 from privmeasure.counts import CellCounts, Partition, Progress, Source
-from privmeasure.domains import Bools, Cells, Domain
+from privmeasure.domains import Domain
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.mechanisms.bounds import hvz, noise_variance, t1, t2
-from privmeasure.mechanisms.consistency import RULES, Mass, distribute
-from privmeasure.mechanisms.inference import uneven_blue, uneven_up_pass, up_pass
-from privmeasure.mechanisms.lazy import ancestors, lazy_masses
+from privmeasure.mechanisms.bounds import hvz, t1, t2
 from privmeasure.mechanisms.recipe import DEFAULT, Recipe, RuleName, paper
 from privmeasure.mechanisms.schedule import (
     DEEPEST_DEPTH,
     ROOT_SHARE,
     choose_depth,
-    level_weights,
-    split_budget,
+    paper_depth,
+    tree_budgets,
+    tree_scales,
     useful_depth,
 )
+from privmeasure.mechanisms.tree import tree_masses
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import LARGEST_SCALE, discrete_laplace
+from privmeasure.noise.laplace import LARGEST_SCALE, check_scale, discrete_laplace
 from privmeasure.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy
 from privmeasure.release import CellMeasure
 
 MAX_CELLS = 1 << 26
 """The public limit of the tree that is held in memory: about 1 GiB."""
-
-CHUNK = 1 << 16
-"""Cells that one task adds noise to."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class PMM:
         >>> mechanism = PMM(Box([(0, 1)]), Privacy(1, "replace"))
         >>> plan = mechanism.plan(10_000)
         >>> plan.depth, plan.levels, plan.spent
-        (9, (1, 5, 9), Fraction(1, 1))
+        (11, (3, 7, 11), Fraction(1, 1))
     """
 
     domain: Domain
@@ -90,7 +86,7 @@ class PMM:
         if self._plan_is_fixed:
             self._plan(self.rows or 1, "assumed")  # refuses scales out of reach now, not after the budget is spent
         elif not self.privacy.rows_are_public:
-            discrete_laplace(self.privacy.sensitivity / (self.privacy.epsilon * ROOT_SHARE))
+            check_scale(self.privacy.sensitivity / (self.privacy.epsilon * ROOT_SHARE))
 
     @classmethod
     def paper(cls, domain: Domain, privacy: Privacy, *, rule: RuleName = "uniform", **options: Any) -> "PMM":
@@ -122,23 +118,9 @@ class PMM:
         return self.depth is not None or self.rows is not None
 
     def _plan(self, rows: int, rows_are: RowsAre) -> Plan:
-        limit = min(DEEPEST_DEPTH, self.domain.deepest, int(math.log2(self.max_cells)))
-        fixed = self.rows if self.rows is not None else rows
-        depth = (
-            self.depth
-            if self.depth is not None
-            else choose_depth(self.recipe.schedule, self.domain, self.privacy, fixed, limit)
-        )
-        depth = useful_depth(self.domain, depth)
-        while True:
-            lazy = 1 << depth > self.max_cells
-            budgets = self._budgets(depth, lazy=lazy)
-            scales = {level: self.privacy.sensitivity / budget for level, budget in budgets.items()}
-            if self.depth is not None or depth == 0 or max(scales.values()) <= LARGEST_SCALE:
-                break
-            depth -= 1  # a tiny epsilon: fewer levels, so that the chosen scales are within reach
-        for scale in scales.values():
-            discrete_laplace(scale)  # raises where a scale is out of reach, before anything is spent
+        budgets, lazy = self._budgets(self.rows if self.rows is not None else rows)
+        depth = max(budgets, default=0)
+        scales = {level: self.privacy.sensitivity / budget for level, budget in budgets.items()}
         return Plan(
             mechanism="pmm",
             privacy=self.privacy,
@@ -156,32 +138,42 @@ class PMM:
             memory_bytes=16 * min(self.max_cells, 1 << depth),
         )
 
-    def _budgets(self, depth: int, *, lazy: bool) -> dict[int, Fraction]:
-        weights = level_weights(self.recipe.schedule, self.domain, depth, lazy=lazy)
-        if self.privacy.rows_are_public:
-            return split_budget(self.privacy.epsilon, weights)
-        if self.recipe.schedule == "every level" and self._plan_is_fixed:  # the paper measures the root like the rest
-            return split_budget(self.privacy.epsilon, {0: math.sqrt(self.domain.total_diameter(0)), **weights})
-        root = self.privacy.epsilon * ROOT_SHARE
-        return {0: root} | split_budget(self.privacy.epsilon - root, weights)
+    def _budgets(self, rows: int) -> tuple[dict[int, Fraction], bool]:
+        """Return the budget of every measured level, the deepest being the depth, and whether the tree is lazy."""
+        limit = min(DEEPEST_DEPTH, self.domain.deepest, int(math.log2(self.max_cells)))
+        schedule, root_first = self.recipe.schedule, not self._plan_is_fixed
+        depth = self.depth
+        if depth is None:
+            depth = choose_depth(schedule, self.domain, self.privacy, rows, limit)
+        depth = useful_depth(self.domain, depth)
+        while True:
+            lazy = 1 << depth > self.max_cells
+            budgets = tree_budgets(schedule, self.domain, self.privacy, depth, lazy=lazy, root_first=root_first)
+            smallest = min(budgets.values(), default=self.privacy.epsilon)
+            if self.depth is not None or depth == 0 or self.privacy.sensitivity / smallest <= LARGEST_SCALE:
+                break
+            depth -= 1  # a tiny epsilon: fewer levels, so that the chosen scales are within reach
+        for budget in budgets.values():
+            check_scale(self.privacy.sensitivity / budget)  # before anything is spent
+        return budgets, lazy
 
     def _bounds(self, scales: dict[int, Fraction], depth: int, rows: int, *, lazy: bool) -> tuple[Bound, ...]:
         """Return the bounds of this recipe; where the paper's do not apply, those of the paper's recipe beside them."""
-        centred = self.recipe.placement == "centre"
-        rho = self.domain.radius(depth) if centred else self.domain.diameter(depth)
+        domain, privacy = self.domain, self.privacy
+        rho = domain.radius(depth) if self.recipe.placement == "centre" else domain.diameter(depth)
         blue = self.recipe.inference == "blue" and not lazy
         bounds = []
         if all(level in scales for level in range(1, depth + 1)) and not blue:
-            bounds.append(
-                Bound("HVZ23", hvz(self.domain, scales, depth, rows), True, "the paper's, constant corrected")
-            )
-            bounds.append(Bound("T1", t1(self.domain, scales, depth, rows, rho), True, "any comparable rule"))
-        elif self.recipe.schedule == "sparse":
-            literal = PMM.paper(self.domain, self.privacy, rows=rows, max_cells=self.max_cells)._plan(rows, "assumed")
-            about = f"of PMM.paper at its depth {literal.depth}, for comparison"
-            bounds += [Bound(bound.name, bound.value, False, about) for bound in literal.bounds if bound.name != "T2"]
+            bounds.append(Bound("HVZ23", hvz(domain, scales, depth, rows), True, "the paper's, constant corrected"))
+            bounds.append(Bound("T1", t1(domain, scales, rows, rho), True, "any comparable rule"))
+        else:
+            literal = useful_depth(domain, paper_depth(domain, privacy, rows, min(DEEPEST_DEPTH, domain.deepest)))
+            theirs = tree_scales("every level", domain, privacy, literal, lazy=False, root_first=False)
+            about = f"of PMM.paper at its depth {literal}, for comparison"
+            bounds.append(Bound("HVZ23", hvz(domain, theirs, literal, rows), False, about))
+            bounds.append(Bound("T1", t1(domain, theirs, rows, domain.diameter(literal)), False, about))
         if self.recipe.rule == "signed":
-            value = t2(self.domain, scales, depth, rows, rho, blue=blue)
+            value = t2(domain, scales, depth, rows, rho, blue=blue)
             bounds.append(Bound("T2", value, True, "signed differences" + (", best linear inference" if blue else "")))
         return tuple(bounds)
 
@@ -214,7 +206,18 @@ class PMM:
         plan = self._plan(total, rows_are)
         if counts is None:
             (counts,) = source.count([Partition.of(self.domain, plan.depth)], progress)
-        cells, mass = self._masses(counts, plan, total, key)
+        cells, mass = tree_masses(
+            self.domain,
+            counts,
+            total,
+            dict(zip(plan.levels, plan.scales, strict=True)),
+            plan.depth,
+            self.recipe,
+            key,
+            part=0,
+            lazy=plan.evaluation == "lazy",
+            threads=thread_count(self.threads),
+        )
         progress("release", 1.0)
         return CellMeasure(
             domain=self.domain,
@@ -225,51 +228,6 @@ class PMM:
             placement=self.recipe.placement,
             private=key.private,
         )
-
-    def _masses(self, counts: CellCounts, plan: Plan, total: int, key: Key) -> tuple[Cells, Mass]:
-        depth, rule = plan.depth, RULES[self.recipe.rule]
-        scales = dict(zip(plan.levels, plan.scales, strict=True))
-        if plan.evaluation == "lazy":
-            return lazy_masses(self.domain, counts, total, scales, depth, rule, key)
-        noisy = {level: self._noisy(counts.counts, level, depth, scales[level], key) for level in scales if level > 0}
-        del counts
-        variances = {level: noise_variance(scale) for level, scale in scales.items()}
-        blue = self.recipe.inference == "blue"
-        roots = np.full(1, total, np.int64)
-        exists = None if self.domain.size(depth) == 1 << depth else self._existing(depth)
-        if depth == 0:
-            leaves = roots
-        elif exists is None:
-            leaves = distribute(roots, up_pass(noisy, variances, depth, rule, blue=blue), rule)
-        elif blue:
-            # under add-remove the root is a measurement like the others; `total` is that same noisy number
-            root = float(total) if self.privacy.rows_are_public else None
-            if root is None:
-                noisy[0] = roots.astype(np.float64)
-            leaves = distribute(roots, uneven_blue(noisy, variances, depth, exists, root), rule, exists)
-        else:
-            leaves = distribute(roots, uneven_up_pass(noisy, depth, rule, exists), rule, exists)
-        cells = np.flatnonzero(leaves)
-        return cells.astype(np.uint64), leaves[cells]
-
-    def _noisy(self, leaves: Mass, level: int, depth: int, scale: Fraction, key: Key) -> Mass:
-        """Return the noisy counts of one level; the deepest level's noise is added in place, last."""
-        counts = leaves if level == depth else leaves.reshape(-1, 1 << (depth - level)).sum(axis=1)
-        law = discrete_laplace(scale)
-
-        def add(task: int) -> None:
-            cells = np.arange(task * CHUNK, min((task + 1) * CHUNK, len(counts)), dtype=np.uint64)
-            counts[task * CHUNK : task * CHUNK + len(cells)] += law.draw(key, part=0, level=level, cells=cells)
-
-        in_threads(add, -(-len(counts) // CHUNK), thread_count(self.threads))
-        return counts
-
-    def _existing(self, depth: int) -> list[Bools]:
-        there = np.empty(1 << depth, bool)
-        for start in range(0, len(there), CHUNK):
-            cells = np.arange(start, min(start + CHUNK, len(there)), dtype=np.uint64)
-            there[start : start + CHUNK] = self.domain.exists(cells, depth)
-        return ancestors(there, depth)
 
 
 def _is_whole(value: object) -> bool:

@@ -8,6 +8,7 @@ import math
 from fractions import Fraction
 
 from privmeasure.domains import Domain
+from privmeasure.mechanisms.bounds import t2
 from privmeasure.mechanisms.recipe import ScheduleName
 from privmeasure.privacy import Privacy
 
@@ -25,8 +26,11 @@ DEEPEST_DEPTH = 40
 DENOMINATOR = 1 << 20
 """Shares are multiples of 2^-20: within a thousandth of the optimum at any depth, and short to print."""
 
-LARGEST_DEFAULT_DEPTH = 22
-"""The default never holds more than 2^22 cells; a `depth` that is given may go further."""
+PATIENCE = 3
+"""How many times the best guarantee of any depth the default's guarantee may be, for the sake of data in few places."""
+
+LARGEST_DEFAULT_DEPTH = 21
+"""The default never holds more than 2^21 cells; a `depth` that is given may go further."""
 
 
 def sparse_levels(domain: Domain, depth: int, *, largest_gap: int | None = None) -> list[int]:
@@ -48,24 +52,54 @@ def sparse_levels(domain: Domain, depth: int, *, largest_gap: int | None = None)
     return levels[::-1]
 
 
-def sparse_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
-    """Return the default depth: the first level with at least epsilon n / D cells.
+def rungs(domain: Domain, limit: int) -> list[int]:
+    """Return the levels that suit as the deepest: a ladder from the root down, `STEP` apart, where the diameter drops.
 
-    So a cell of even data holds about one noise scale of rows: too fine to be seen, but the tree loses little by being
-    too deep, while data in few places lose much when it is too shallow. If the diameter drops at one of the next two
-    levels, the round of cuts is completed. Never beyond 2^22 cells, which cost more than they tell.
+    The first rung has at most 8 cells where the space allows: what is lost at the top travels farthest. The level at
+    which every cell is a single point is a rung as well.
+
+    Examples:
+        >>> from privmeasure.domains import Box
+        >>> [rungs(Box([(0, 1)] * d), 20) for d in (1, 2, 3)]
+        [[3, 7, 11, 15, 19], [2, 6, 10, 14, 18], [3, 9, 15]]
+    """
+    ladder: list[int] = []
+    for level in range(1, limit + 1):
+        if domain.diameter(level) < domain.diameter(level - 1):
+            if len(ladder) == 1 and level <= 3:
+                ladder = [level]
+            elif not ladder or level >= ladder[-1] + STEP or domain.diameter(level) == 0:
+                ladder.append(level)
+    return ladder
+
+
+def sparse_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
+    """Return the default depth: the rung whose number of cells is nearest, in ratio, to epsilon n / D.
+
+    So a cell of even data holds about one noise scale of rows. That is finer than even data need, but a tree loses
+    little by being too deep, while data in few places lose much when it is too shallow. Two conditions come before:
+
+    - Where no rung is within a factor of 8, the nearest level is taken.
+    - The guarantee T2 must be at most `PATIENCE` times the best that any depth gives; else the nearest level where it
+      is. Never beyond 2^21 cells, which would cost more time than 10^7 rows.
 
     Notation:   D sensitivity    n rows
     """
-    wanted = float(privacy.epsilon) / privacy.sensitivity * rows
-    limit = min(limit, LARGEST_DEFAULT_DEPTH)
-    depth = 0
-    while depth < limit and domain.diameter(depth) > 0 and domain.size(depth) < wanted:
-        depth += 1
-    for level in range(max(depth, 1), min(depth + 2, limit) + 1):
-        if domain.diameter(level) < domain.diameter(level - 1):
-            return level if depth else 0
-    return depth
+    limit = useful_depth(domain, min(limit, LARGEST_DEFAULT_DEPTH))
+    wanted = min(max(1.0, float(privacy.epsilon) / privacy.sensitivity * rows), float(domain.size(limit)))
+
+    def misfit(level: int) -> float:
+        return abs(math.log2(domain.size(level) / wanted))
+
+    def guarantee(level: int) -> float:
+        scales = tree_scales("sparse", domain, privacy, level, lazy=False, root_first=True)
+        return t2(domain, scales, level, rows, domain.diameter(level), blue=True)
+
+    rung = min((0, *rungs(domain, limit)), key=misfit)
+    depth = min(range(limit + 1), key=misfit) if misfit(rung) > 3 else rung
+    guarantees = [guarantee(level) for level in range(limit + 1)]
+    good = [level for level, value in enumerate(guarantees) if value <= PATIENCE * min(guarantees)]
+    return min(good, key=lambda level: abs(level - depth))
 
 
 def paper_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
@@ -102,6 +136,31 @@ def level_weights(schedule: ScheduleName, domain: Domain, depth: int, *, lazy: b
     else:
         levels, exponent = sparse_levels(domain, depth, largest_gap=LAZY_GAP if lazy else None), 0.25
     return {level: domain.total_diameter(level - 1) ** exponent for level in levels if level > 0}
+
+
+def tree_budgets(
+    schedule: ScheduleName, domain: Domain, privacy: Privacy, depth: int, *, lazy: bool, root_first: bool
+) -> dict[int, Fraction]:
+    """Return the budget of every measured level: exact fractions whose sum is epsilon.
+
+    Under "replace" the root is public and costs nothing. Under "add-remove" it costs `ROOT_SHARE` if it must be bought
+    before the depth is known (`root_first`) and always in the sparse schedule; the paper weighs it like the others.
+    """
+    weights = level_weights(schedule, domain, depth, lazy=lazy)
+    if privacy.rows_are_public:
+        return split_budget(privacy.epsilon, weights)
+    if schedule == "every level" and not root_first:
+        return split_budget(privacy.epsilon, {0: math.sqrt(domain.total_diameter(0)), **weights})
+    root = privacy.epsilon * ROOT_SHARE
+    return {0: root} | split_budget(privacy.epsilon - root, weights)
+
+
+def tree_scales(
+    schedule: ScheduleName, domain: Domain, privacy: Privacy, depth: int, *, lazy: bool, root_first: bool
+) -> dict[int, Fraction]:
+    """Return the noise scale of every measured level: sensitivity / budget."""
+    budgets = tree_budgets(schedule, domain, privacy, depth, lazy=lazy, root_first=root_first)
+    return {level: privacy.sensitivity / budget for level, budget in budgets.items()}
 
 
 def split_budget(epsilon: Fraction, weights: dict[int, float]) -> dict[int, Fraction]:

@@ -58,12 +58,7 @@ class DiscreteLaplace:
 
     def __init__(self, scale: Fraction) -> None:
         """Build the tables; use `discrete_laplace(scale)` to share them."""
-        if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
-            shown = Decimal(scale.numerator) / scale.denominator  # a float might overflow
-            raise ArgumentError(
-                f"The noise scale must be from {SMALLEST_SCALE} to {LARGEST_SCALE}, got {shown:.4g}. "
-                "The scale is sensitivity / budget: choose an epsilon, a depth or rows_per_person within reach."
-            )
+        check_scale(scale)
         self.scale = scale
         self.q = 1
         while scale / self.q > LARGEST_TABLE_SCALE:
@@ -111,6 +106,16 @@ class DiscreteLaplace:
         while excess < 0:  # given that it is >= 0, a draw is geometric, as is the excess over any value
             excess = self._settle_high(words)
         return high + excess if high > 0 else high - excess
+
+
+def check_scale(scale: Fraction) -> None:
+    """Raise where a scale is out of reach."""
+    if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
+        shown = Decimal(scale.numerator) / scale.denominator  # a float might overflow
+        raise ArgumentError(
+            f"The noise scale must be from {SMALLEST_SCALE} to {LARGEST_SCALE}, got {shown:.4g}. "
+            "The scale is sensitivity / budget: choose an epsilon, a depth or rows_per_person within reach."
+        )
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,73 @@
+"""Writes the numbers of benchmarks/results into the pages, so that none is typed by hand. `--check` compares."""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results"
+BEGIN, END = "<!-- numbers: begin (written by `make pages` from benchmarks/results) -->", "<!-- numbers: end -->"
+
+
+def load(name: str) -> dict | None:
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def numbers() -> str:
+    """Return the README's list of numbers; a result that is not there yet has no line."""
+    lines = []
+    if speed := load("speed"):
+        one, two = (next(r for r in speed["main"] if r["threads"] == t and r["order"] == "random") for t in (1, 2))
+        lines.append(
+            f"- **Speed.** 10^7 points in the square, epsilon = 1, depth {one['depth']}, random order: fit + sample in "
+            f"{one['times copy']:.0f} times a copy on one thread ({one['ns a row'] / 100:.2f} s), "
+            f"{two['times copy']:.0f} times on two. From 10^5 to 10^7 points the time a row grows "
+            f"{speed['growth_factor']:.2f} times."
+        )
+    if noise := load("noise"):
+        rows = [row for row in noise["rows"] if row["scale"] <= 100]
+        slowest, ratio = max(row["ns a draw"] for row in rows), min(row["ratio"] for row in rows)
+        lines.append(
+            f"- **Noise.** An exact draw takes at most {slowest:.0f} ns at scales 1 to 100: at least {ratio:.0f} times "
+            f"faster than the exact sampler of OpenDP {noise['opendp']}."
+        )
+    if accuracy := load("accuracy"):
+        for neighbours, summary in accuracy["summaries"].items():
+            lines.append(
+                f"- **Accuracy** (`{neighbours}`, n = {accuracy['rows']:,}, d = 1 to 3, epsilon 0.1 and 1, 4 shapes): "
+                f"W1 is {summary['ratio']:.2f} of the paper's mechanism's in geometric mean, "
+                f"{summary['largest ratio']:.2f} at worst; {summary['ratio at our depth']:.2f} of the paper's "
+                "levels and rule at our depth."
+            )
+    if large := load("large"):
+        lines.append(
+            f"- **Size.** 10^8 points: {large['fit seconds'] + large['sample seconds']:.0f} s, peak memory "
+            f"{large['peak GB']:.1f} GB, of which {large['input + output GB']:.1f} GB are input and output."
+        )
+    if lines:
+        source = load("speed") or load("noise") or load("accuracy") or load("large") or {}
+        cpu = source["machine"]
+        lines.append(f"\nMeasured by `make bench` and `make bench-large` on {cpu['cores']} cores ({cpu['cpu']}).")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail where the page differs, write nothing")
+    page = ROOT / "README.md"
+    text = page.read_text(encoding="utf-8")
+    wanted = re.sub(
+        re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: f"{BEGIN}\n{numbers()}\n{END}", text, flags=re.DOTALL
+    )
+    if parser.parse_args().check:
+        print("the numbers agree" if text == wanted else "README.md differs from benchmarks/results: run `make pages`")
+        return int(text != wanted)
+    page.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""The file of a release: one Parquet file that anyone can read without this package.
+
+Columns `part` (uint16), `cell` (uint64) and `mass` (int64), sorted by part and cell, and one JSON header in the
+metadata: format, the kind of release, the domain, what each part is, the plan with the privacy promise, the recipe, and
+whether the release is private. No timestamps, no names, nothing that was not released. Part numbers are labels of the
+file.
+
+Whatever is read is checked before memory is taken. A file that is damaged, edited or newer gives one clear error.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Cells
+from privmeasure.errors import ReleaseFileError
+
+FORMAT = 1
+HEADER_KEY = b"privmeasure"
+LARGEST_HEADER = 1 << 28
+LARGEST_ROWS = 1 << 31
+"""Cells that a file may list."""
+COLUMNS = [("part", "uint16"), ("cell", "uint64"), ("mass", "int64")]
+
+Table = tuple[NDArray[np.uint16], Cells, NDArray[np.int64]]
+"""The three columns."""
+
+
+def write(path: str | Path, header: dict[str, Any], table: Table) -> None:
+    """Write a release: beside its place first, so that no half file is ever left there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: column for (name, _), column in zip(COLUMNS, table, strict=True)}
+    metadata = {HEADER_KEY: json.dumps(header, sort_keys=True).encode()}
+    path = Path(path)
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        pq.write_table(pa.table(columns, metadata=metadata), beside, compression="zstd")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], Table]:
+    """Return the header and the columns of a release file, or say what is wrong with it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            header = _header(path, file)
+            table = file.read(columns=[name for name, _ in COLUMNS])
+    except (OSError, UnicodeError, pa.ArrowException) as error:
+        if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
+            raise
+        raise ReleaseFileError(f"{path} is not a complete Parquet file. Was it truncated? Copy it again.") from None
+    if any(column.null_count for column in table.columns):
+        raise ReleaseFileError(f"{path} is damaged or was edited: a value is missing. Get it again.")
+    part, cell, mass = (table[name].to_numpy() for name, _ in COLUMNS)
+    return header, (part.astype(np.uint16), cell.astype(np.uint64), mass.astype(np.int64))
+
+
+def _header(path: str | Path, file: Any) -> dict[str, Any]:
+    text = (file.schema_arrow.metadata or {}).get(HEADER_KEY)
+    if text is None or len(text) > LARGEST_HEADER:
+        raise ReleaseFileError(f"{path} is a Parquet file, but not a privmeasure release: it has no header of ours.")
+    try:
+        header: dict[str, Any] = json.loads(text)
+        version = header["format"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise ReleaseFileError(f"{path} has a header that cannot be read. Get the file again.") from None
+    if version != FORMAT:
+        raise ReleaseFileError(f"{path} has format {version!r}, this version reads {FORMAT}. Update privmeasure.")
+    names = [(field.name, str(field.type)) for field in file.schema_arrow]
+    if names != COLUMNS:
+        raise ReleaseFileError(f"{path} must have the columns part (uint16), cell (uint64), mass (int64), got {names}.")
+    if file.metadata.num_rows > LARGEST_ROWS:
+        raise ReleaseFileError(f"{path} lists {file.metadata.num_rows} cells, more than {LARGEST_ROWS}.")
+    return header

@@ -1,0 +1,99 @@
+"""From the true counts of one tree to its released masses: noise, inference, consistency.
+
+This is the gate itself. It is a function of one tree, so that a mechanism with many trees (a part for each) can call it
+for each of them.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from privmeasure.blocks import in_threads
+from privmeasure.counts import CellCounts
+from privmeasure.domains import Bools, Cells, Domain
+from privmeasure.mechanisms.bounds import noise_variance
+from privmeasure.mechanisms.consistency import RULES, Mass, distribute
+from privmeasure.mechanisms.inference import uneven_blue, uneven_up_pass, up_pass
+from privmeasure.mechanisms.lazy import ancestors, lazy_masses
+from privmeasure.mechanisms.recipe import Recipe
+from privmeasure.noise.entropy import Key
+from privmeasure.noise.laplace import discrete_laplace
+
+CHUNK = 1 << 16
+"""Cells that one task works on."""
+
+
+def tree_masses(
+    domain: Domain,
+    counts: CellCounts,
+    total: int,
+    scales: Mapping[int, Fraction],
+    depth: int,
+    recipe: Recipe,
+    key: Key,
+    *,
+    part: int,
+    lazy: bool = False,
+    threads: int = 1,
+) -> tuple[Cells, Mass]:
+    """Return the cells of the deepest level that hold mass, sorted, and their masses, which sum to `total`.
+
+    `counts` are the true counts of the deepest level; they are used up. `total` is public: the exact number of rows, or
+    that number with the noise of level 0, which was drawn before; `scales` lists level 0 in the second case alone.
+
+    Guarantee:  privacy   (sum over levels > 0 of sensitivity / scale)-DP; after the noise all is post-processing
+                cost      O(2^depth) in about 16 bytes a cell; lazily, O(occupied cells)
+    References: [HVZ23] Algorithms 3 and 4
+    """
+    rule = RULES[recipe.rule]
+    if lazy:
+        return lazy_masses(domain, counts, total, scales, depth, rule, key, part=part)
+    noisy = {
+        level: add_noise(_sums(counts.counts, 1 << (depth - level)), level, scales[level], key, part, threads)
+        for level in sorted(scales)  # the deepest last: its noise is added in place
+        if level > 0
+    }
+    del counts
+    variances = {level: noise_variance(scale) for level, scale in scales.items()}
+    roots, blue = np.full(1, total, np.int64), recipe.inference == "blue"
+    exists = None if domain.size(depth) == 1 << depth else existing(domain, depth)
+    if depth == 0:
+        leaves = roots
+    elif exists is None:
+        leaves = distribute(roots, up_pass(noisy, variances, depth, rule, blue=blue), rule)
+    elif blue:
+        root = None if 0 in scales else float(total)
+        if root is None:
+            noisy[0] = roots.astype(np.float64)  # the noisy number of rows is a measurement like the others
+        leaves = distribute(roots, uneven_blue(noisy, variances, depth, exists, root), rule, exists)
+    else:
+        leaves = distribute(roots, uneven_up_pass(noisy, depth, rule, exists), rule, exists)
+    cells = np.flatnonzero(leaves)
+    return cells.astype(np.uint64), leaves[cells]
+
+
+def add_noise(counts: Mass, level: int, scale: Fraction, key: Key, part: int, threads: int) -> Mass:
+    """Add to every count of a level, in place, the noise of its position."""
+    law = discrete_laplace(scale)
+
+    def add(task: int) -> None:
+        cells = np.arange(task * CHUNK, min((task + 1) * CHUNK, len(counts)), dtype=np.uint64)
+        counts[task * CHUNK : task * CHUNK + len(cells)] += law.draw(key, part=part, level=level, cells=cells)
+
+    in_threads(add, -(-len(counts) // CHUNK), threads)
+    return counts
+
+
+def existing(domain: Domain, depth: int) -> list[Bools]:
+    """Return which cells of levels 0, ..., depth exist."""
+    there = np.empty(1 << depth, bool)
+    for start in range(0, len(there), CHUNK):
+        cells = np.arange(start, min(start + CHUNK, len(there)), dtype=np.uint64)
+        there[start : start + CHUNK] = domain.exists(cells, depth)
+    return ancestors(there, depth)
+
+
+def _sums(leaves: Mass, width: int) -> Mass:
+    """Return the counts of the ancestors that hold `width` leaves each, as a new array unless they are the leaves."""
+    return leaves if width == 1 else leaves.reshape(-1, width).sum(axis=1)

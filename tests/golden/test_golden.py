@@ -1,0 +1,81 @@
+"""Release files of every format still load, and still give the same rows for a seed.
+
+The files were written once, with a seed for the noise, by `python tests/golden/test_golden.py`, and are not written
+again: a format that changes gets a new number and a new file beside the old one.
+"""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privmeasure as pm
+from privmeasure.domains import Categories, Integers, Product
+
+HERE = Path(__file__).parent
+NAMES = ["box", "product"]
+
+
+def path_of(name):
+    return HERE / f"format-1-{name}.parquet"
+
+
+def make(name):
+    """Write a golden file: simulated points, a depth that is given, noise from a seed."""
+    rng = np.random.default_rng(20)
+    if name == "box":
+        domain, points = pm.Box([(0, 1), (-10, 10)]), rng.normal((0.5, 2), (0.1, 3), (500, 2))
+        synthesizer = pm.Synthesizer(domain, epsilon=1, neighbours="add-remove", depth=8)
+    else:
+        domain = Product([Integers(0, 120), Categories(["red", "green", "blue"])])
+        points = np.column_stack([rng.integers(0, 121, 300), rng.integers(0, 3, 300)]).astype(float)
+        recipe = pm.Recipe("every level", "none", "proportional", "centre")
+        synthesizer = pm.Synthesizer(domain, epsilon="5/2", neighbours="replace", recipe=recipe, depth=5)
+    synthesizer.fit(points, insecure_seed=20).save(path_of(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_loads(name):
+    measure = pm.load(path_of(name))
+    assert not measure.private
+    assert measure.total == measure.plan.rows == TOTAL[name]
+    assert measure.plan.spent <= measure.plan.privacy.epsilon == EPSILON[name]
+    assert (measure.cells[:4].tolist(), measure.mass[:4].tolist()) == CELLS[name]
+    assert path_of(name).stat().st_size < 20_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_gives_the_same_rows(name):
+    measure = pm.load(path_of(name))
+    assert measure.sample(seed=7, order="cell")[:3].tolist() == ROWS[name]
+    shuffled = measure.domain.locate(measure.sample(seed=7), measure.level)
+    assert np.array_equal(np.sort(shuffled), np.repeat(measure.cells, measure.mass))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_written_as_it_was_read(name, tmp_path):
+    measure = pm.load(path_of(name))
+    measure.save(tmp_path / "again.parquet")
+    again = pm.load(tmp_path / "again.parquet")
+    assert again.header() == measure.header()
+    assert np.array_equal(again.cells, measure.cells)
+    assert np.array_equal(again.mass, measure.mass)
+
+
+EPSILON = {"box": Fraction(1), "product": Fraction(5, 2)}
+TOTAL = {"box": 511, "product": 300}
+CELLS = {"box": ([0, 44, 45, 47], [1, 2, 1, 5]), "product": ([0, 1, 2, 3], [18, 20, 13, 15])}
+ROWS = {
+    "box": [
+        [0.023087671281246003, -9.018227199703688],
+        [0.39747950506716734, -7.493416673241882],
+        [0.40477931910572806, -6.86230162580614],
+    ],
+    "product": [[7.0, 0.0], [7.0, 0.0], [7.0, 0.0]],
+}
+
+if __name__ == "__main__":
+    for missing in NAMES:
+        if not path_of(missing).exists():
+            make(missing)

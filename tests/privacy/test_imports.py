@@ -1,0 +1,284 @@
+"""The privacy argument in the tree of files: who may import whom.
+
+Everything before the mechanism is private, everything after it is public; the direction of imports draws that line.
+The rules read the source (every import statement, also inside functions), not what happens to be loaded. Each rule is
+also shown a small tree that breaks it.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import privmeasure
+
+PACKAGE = "privmeasure"
+
+LAYERS = [
+    {"errors", "privacy", "blocks"},
+    {"domains", "noise", "transport", "plan"},
+    {"counts", "release", "sampling", "files"},
+    {"mechanisms", "tables", "engines", "metrics", "testing"},
+    {"synthesizer", "ledger"},
+    {"report", "cli"},
+]
+"""A room may import rooms of its own layer or below. A new room must be given a layer here."""
+
+STRANGERS = [
+    ("counts", "release"),
+    ("counts", "sampling"),
+    ("counts", "files"),
+    *(
+        (a, b)
+        for a in ("mechanisms", "tables", "engines", "metrics")
+        for b in ("mechanisms", "tables", "engines", "metrics")
+        if a != b
+    ),
+]
+"""Rooms of one layer that do not know each other, in either direction."""
+
+PUBLIC = [
+    "errors",
+    "privacy",
+    "plan",
+    "domains",
+    "noise",
+    "transport",
+    "sampling",
+    "files",
+    "release",
+    "report.public",
+    "testing",
+]
+PRIVATE = ["counts", "engines", "metrics"]
+"""Public rooms cannot reach these, however many imports it would take."""
+
+DOORS = {
+    "noise.laplace": ["mechanisms"],
+    "noise.entropy": ["mechanisms", "synthesizer", "noise.laplace"],
+}
+"""Who may import the noise: only the gate draws it, only the gate and the facade that calls it make keys."""
+
+HEAVY = ["pyspark", "matplotlib", "ortools", "duckdb"]
+"""Each in at most one module, inside the function that needs it."""
+
+
+Tree = dict[str, str]
+"""Source text by module name, packages by their own name (their __init__)."""
+
+
+def read_tree(root: Path) -> Tree:
+    tree = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = [PACKAGE, *path.relative_to(root).with_suffix("").parts]
+        tree[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
+    return tree
+
+
+def imports(tree: Tree, module: str, packages: set[str]) -> list[tuple[str, bool]]:
+    """Return the full name of everything that a module imports, and whether it does so at the top level."""
+    parsed = ast.parse(tree[module])
+    top = set(map(id, parsed.body))
+    found = []
+    for node in ast.walk(parsed):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                here = module.split(".") + ([""] if module in packages else [])
+                base = ".".join([*here[: len(here) - node.level], *([base] if base else [])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            names = ["a computed name"] if called in ("import_module", "__import__") else []
+        found += [(name, id(node) in top) for name in names]
+    return found
+
+
+def resolve(tree: Tree, name: str) -> str | None:
+    """Return the module of the tree that an imported name lives in: the name itself or its parent."""
+    if name in tree:
+        return name
+    parent = name.rpartition(".")[0]
+    return parent if parent in tree else (PACKAGE if name.split(".")[0] == PACKAGE else None)
+
+
+def graph(tree: Tree) -> dict[str, set[str]]:
+    """Return what each module imports, with the packages on the way, whose __init__ is then run as well.
+
+    The package itself, and those that a module lies in, are run anyway: they count only if they are named.
+    """
+    packages = {name for name in tree if any(other.startswith(name + ".") for other in tree)} | {PACKAGE}
+    edges = {}
+    for module in tree:
+        targets = {target for name, _ in imports(tree, module, packages) if (target := resolve(tree, name))}
+        above = {package for package in packages - {PACKAGE} for target in targets if target.startswith(package + ".")}
+        edges[module] = (targets | {package for package in above if not module.startswith(package + ".")}) - {module}
+    return edges
+
+
+def room(module: str) -> str:
+    """Return the room of a module: the first name below the package, or nothing for the package itself."""
+    return [*module.split("."), ""][1]
+
+
+def inside(module: str, place: str) -> bool:
+    return module == f"{PACKAGE}.{place}" or module.startswith(f"{PACKAGE}.{place}.")
+
+
+def reachable(edges: dict[str, set[str]], start: str) -> set[str]:
+    seen, stack = set(), [start]
+    while stack:
+        for target in edges[stack.pop()] - seen:
+            seen.add(target)
+            stack.append(target)
+    return seen
+
+
+# ------------------------------------------------------------------------------------------------- the rules
+
+
+def layer_order(tree: Tree) -> list[str]:
+    """Nobody imports from above, and rooms that must not know each other do not."""
+    rank = {name: i for i, names in enumerate(LAYERS) for name in names}
+    strangers = set(STRANGERS) | {(b, a) for a, b in STRANGERS}
+    wrong = []
+    for module, targets in graph(tree).items():
+        here = room(module)
+        if here and here not in rank:
+            wrong.append(f"{module}: the room {here} has no layer")
+            continue
+        for target in targets:
+            there = room(target)
+            if not here or here == there:
+                continue
+            if not there:
+                wrong.append(f"{module} imports the whole package")
+            elif rank.get(there, -1) > rank[here] or (here, there) in strangers:
+                wrong.append(f"{module} imports {target}")
+    return wrong
+
+
+def no_cycles(tree: Tree) -> list[str]:
+    """No module reaches itself; a package's own __init__ may gather its modules, which do not import it."""
+    edges = graph(tree)
+    return [f"{module} reaches itself" for module in tree if module in reachable(edges, module)]
+
+
+def public_rooms_cannot_reach_data(tree: Tree) -> list[str]:
+    """Privacy rule 1: what anyone may see is made without counts, engines or comparisons with the data."""
+    edges = graph(tree)
+    return [
+        f"{module} reaches {target}"
+        for module in tree
+        if any(inside(module, place) for place in PUBLIC)
+        for target in reachable(edges, module)
+        if any(inside(target, place) for place in PRIVATE)
+    ]
+
+
+def noise_has_few_doors(tree: Tree) -> list[str]:
+    """Privacy rule 2: noise is drawn in the gate only, and keys are made by the gate and its caller only."""
+    return [
+        f"{module} imports {target}"
+        for module, targets in graph(tree).items()
+        for target in targets
+        for door, allowed in DOORS.items()
+        if inside(target, door) and not inside(module, door) and not any(inside(module, place) for place in allowed)
+    ]
+
+
+def heavy_libraries_stay_inside(tree: Tree) -> list[str]:
+    """Privacy rule 3: a heavy library is imported by one module, inside a function; names are never computed."""
+    wrong, users = [], {}
+    for module in tree:
+        for name, top in imports(tree, module, set()):
+            library = name.split(".")[0]
+            if name == "a computed name":
+                wrong.append(f"{module} computes the name of an import")
+            elif library in HEAVY:
+                users.setdefault(library, set()).add(module)
+                if top:
+                    wrong.append(f"{module} imports {library} at the top")
+    return wrong + [f"{library} is imported by {sorted(who)}" for library, who in users.items() if len(who) > 1]
+
+
+RULES = [layer_order, no_cycles, public_rooms_cannot_reach_data, noise_has_few_doors, heavy_libraries_stay_inside]
+
+# ------------------------------------------------------------------------------------------------- they hold
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_package_obeys(rule):
+    tree = read_tree(Path(privmeasure.__file__).parent)
+    assert len(tree) > 20
+    assert rule(tree) == []
+
+
+def test_the_edges_are_really_seen():
+    edges = graph(read_tree(Path(privmeasure.__file__).parent))
+    assert f"{PACKAGE}.noise.laplace" in edges[f"{PACKAGE}.mechanisms.pmm"]
+    assert f"{PACKAGE}.domains" in edges[f"{PACKAGE}.release"]  # from privmeasure import domains
+    assert f"{PACKAGE}.counts" in reachable(edges, f"{PACKAGE}.synthesizer")
+    assert f"{PACKAGE}.counts" not in reachable(edges, f"{PACKAGE}.release")
+
+
+# ------------------------------------------------------------------------------------------------- they can fail
+
+
+def crafted(**sources: str) -> Tree:
+    """Return a small tree that obeys, changed as told ("noise_laplace" stands for noise.laplace)."""
+    rooms = ["errors", "privacy", "plan", "domains", "sampling", "counts", "release", "testing", "synthesizer"]
+    rooms += ["noise", "noise.entropy", "noise.laplace", "mechanisms", "mechanisms.pmm", "engines", "engines.memory"]
+    rooms += ["metrics", "report", "report.public", "report.plots", "cli"]
+    tree = {f"{PACKAGE}.{name}": "" for name in rooms} | {PACKAGE: "from privmeasure.synthesizer import Synthesizer"}
+    tree[f"{PACKAGE}.mechanisms.pmm"] = "from privmeasure.noise.laplace import draw\nfrom ..counts import Source"
+    tree[f"{PACKAGE}.noise.laplace"] = "from .entropy import Key"
+    tree[f"{PACKAGE}.engines.memory"] = "from privmeasure import counts"
+    tree[f"{PACKAGE}.report.plots"] = "def draw():\n    import matplotlib.pyplot"
+    return tree | {f"{PACKAGE}.{name.replace('_', '.')}": source for name, source in sources.items()}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_crafted_tree_obeys(rule):
+    assert rule(crafted()) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"),
+    [
+        (layer_order, {"domains": "from privmeasure.counts import CellCounts"}),
+        (layer_order, {"privacy": "import privmeasure.plan"}),
+        (layer_order, {"counts": "def f():\n    from privmeasure.release import CellMeasure"}),
+        (layer_order, {"release": "from . import counts"}),
+        (layer_order, {"mechanisms_pmm": "from privmeasure.engines import memory"}),
+        (layer_order, {"engines_memory": "from ..mechanisms.pmm import PMM"}),
+        (layer_order, {"mechanisms_pmm": "import privmeasure"}),
+        (layer_order, {"plan": "import privmeasure as pm"}),
+        (layer_order, {"utils": ""}),
+        (no_cycles, {"plan": "from privmeasure import domains", "domains": "from privmeasure.plan import Plan"}),
+        (no_cycles, {"noise_entropy": "from privmeasure.noise.laplace import draw"}),
+        (public_rooms_cannot_reach_data, {"release": "from privmeasure.counts import CellCounts"}),
+        (public_rooms_cannot_reach_data, {"release": "if TYPE_CHECKING:\n    from .counts import Source"}),
+        (public_rooms_cannot_reach_data, {"sampling": "def f():\n    import privmeasure.engines.memory"}),
+        (public_rooms_cannot_reach_data, {"plan": "from . import metrics"}),
+        (public_rooms_cannot_reach_data, {"domains": "from .mechanisms.pmm import PMM"}),  # two steps away
+        (public_rooms_cannot_reach_data, {"testing": "from privmeasure.synthesizer import Synthesizer",
+                                          "synthesizer": "from privmeasure.engines.memory import ArraySource"}),
+        (public_rooms_cannot_reach_data, {"report_public": "import privmeasure.metrics as m"}),
+        (public_rooms_cannot_reach_data, {"plan": "from .mechanisms.recipe import Recipe", "mechanisms_recipe": "",
+                                          "mechanisms": "from privmeasure.mechanisms.pmm import PMM"}),  # by __init__
+        (noise_has_few_doors, {"synthesizer": "from privmeasure.noise.laplace import discrete_laplace"}),
+        (noise_has_few_doors, {"engines_memory": "from privmeasure.noise import laplace"}),
+        (noise_has_few_doors, {"release": "from privmeasure.noise.entropy import Key"}),
+        (noise_has_few_doors, {"cli": "import privmeasure.noise.entropy"}),
+        (heavy_libraries_stay_inside, {"report_plots": "import matplotlib.pyplot as plt"}),
+        (heavy_libraries_stay_inside, {"cli": "def f():\n    from matplotlib import pyplot"}),
+        (heavy_libraries_stay_inside, {"release": "import importlib\ncounts = importlib.import_module(name)"}),
+        (heavy_libraries_stay_inside, {"release": "counts = __import__('privmeasure.counts')"}),
+    ],
+)  # fmt: skip
+def test_each_rule_rejects(rule, change):
+    assert rule(crafted(**change)) != []

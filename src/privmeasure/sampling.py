@@ -7,7 +7,7 @@ from privmeasure.blocks import BLOCK, in_threads
 from privmeasure.domains import Cells, Floats
 
 BUCKETS = 256
-CHUNK = 16 * BLOCK
+CHUNK = 2 * BLOCK
 """Rows of a chunk in cell order."""
 
 Mass = NDArray[np.int64]

@@ -86,9 +86,10 @@ class Box:
         with np.errstate(all="ignore"):  # a warning would tell that an odd value is there
             u = np.subtract(values, low)
             np.multiply(u, 1 / (high - low) * 2.0**cuts, out=u)
-            np.fmax(u, 0.0, out=u)  # fmax and fmin ignore NaN: it becomes 0, the first cell
-            np.fmin(u, 2.0**cuts - 1, out=u)
-        return u.astype(np.int64)
+            np.clip(u, 0.0, 2.0**cuts - 1, out=u)
+            index = u.astype(np.int64)
+        # NaN became the lowest integer or 0, depending on the processor: either way 0, the first cell, in the bits kept
+        return np.bitwise_and(index, (1 << cuts) - 1, out=index)
 
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the corners of the cells."""

@@ -1,5 +1,7 @@
 """Turning masses into rows: how many rows a cell gets, and in what order. Public values only."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,7 +9,10 @@ from privmeasure.blocks import BLOCK, in_threads
 from privmeasure.domains import Cells, Floats
 
 BUCKETS = 256
-CHUNK = 2 * BLOCK
+"""Random order: rows are dealt to this many buckets, each of which is then shuffled in the cache."""
+GROUP = 4
+"""Buckets that are worked on together."""
+CHUNK = BLOCK
 """Rows of a chunk in cell order."""
 
 Mass = NDArray[np.int64]
@@ -35,8 +40,8 @@ class Rows:
     """The rows of a sample as cells, in chunks that can be made one by one, in any order, in threads.
 
     In cell order a chunk is a stretch of rows. In random order every row first goes to one of 256 random buckets; a
-    chunk is a bucket, small enough for the cache, in random order. Together that is a uniformly random permutation
-    (Rao 1961, Sandelius 1962). The rows depend on the seed alone, not on threads.
+    chunk is a few buckets, each small enough for the cache and in random order. Together that is a uniformly random
+    permutation (Rao 1961, Sandelius 1962). The rows depend on the seed alone, not on threads.
 
     Examples:
         >>> cells, mass = np.array([3, 8], np.uint64), np.array([1, 2])
@@ -54,9 +59,10 @@ class Rows:
         self._scattered: NDArray[np.unsignedinteger] | None = None
         self.edges = [*range(0, self.count, CHUNK), self.count]
         pieces = len(self.edges) - 1
-        self._streams = seed.spawn(pieces + BUCKETS)
+        self._buckets = [[0, self.count]]
         if shuffled and pieces > 1:
-            self._scatter(self._streams[BUCKETS:], threads)
+            self._scatter(seed.spawn(pieces), threads)
+        self._streams = seed.spawn(len(self.edges) - 1)
 
     def stream(self, chunk: int) -> np.random.Generator:
         """Return the random numbers of one chunk."""
@@ -70,7 +76,8 @@ class Rows:
         else:
             rows = self._scattered[start:stop].astype(np.uint64)
         if self.shuffled:
-            rng.shuffle(rows)  # twice as fast on 64-bit words as on 32
+            for first, last in pairwise(self._buckets[chunk]):
+                rng.shuffle(rows[first - start : last - start])  # twice as fast on 64-bit words as on 32
         return rows
 
     def _expand(self, start: int, stop: int) -> NDArray[np.unsignedinteger]:
@@ -80,7 +87,7 @@ class Rows:
         return np.repeat(self._cells[first : last + 1], ends)
 
     def _scatter(self, streams: list[np.random.SeedSequence], threads: int) -> None:
-        """Send every row to a random bucket, keeping the order within; the buckets become the chunks."""
+        """Send every row to a random bucket, keeping the order within; groups of buckets become the chunks."""
         starts = range(0, self.count, BLOCK)
         buckets = np.empty(len(starts) * BLOCK, np.uint8)
         counts = np.empty((len(starts), BUCKETS), np.int64)
@@ -108,7 +115,9 @@ class Rows:
 
         in_threads(scatter, len(streams), threads)
         self._scattered = scattered
-        self.edges = [0, *ends[:, -1].tolist()]
+        bounds = [0, *ends[:, -1].tolist()]
+        self.edges = bounds[::GROUP]
+        self._buckets = [bounds[i : i + GROUP + 1] for i in range(0, BUCKETS, GROUP)]
 
 
 def interval_quantile(low: Floats, high: Floats, mass: Mass, q: float) -> float:

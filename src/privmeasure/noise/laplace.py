@@ -189,10 +189,11 @@ def low_thresholds(scale: Fraction, q: int, bits: int) -> list[int]:
         one = 1 << work
         p, last = exp_minus(1 / scale, work), exp_minus(q / scale, work)
         inverse = (one * one // (one - last[0]), one * one // (one - last[1]) + 1)
-        powers = [p]
-        for _ in range(q - 2):
-            powers.append(product(powers[-1], p, work))
-        return [product((one - power[1], one - power[0]), inverse, work) for power in powers]
+        result, (lower, upper) = [], p
+        for _ in range(q - 1):  # `product` written out: this loop is most of the set-up at large scales
+            result.append(((one - upper) * inverse[0] >> work, ((one - lower) * inverse[1] >> work) + 1))
+            lower, upper = lower * p[0] >> work, (upper * p[1] >> work) + 1
+        return result
 
     return certified_floors(intervals, bits)
 
@@ -205,9 +206,9 @@ def certified_floors(intervals: Callable[[int], list[Interval]], bits: int) -> l
     """Return floor(2^bits x) of every x, raising the working precision until both ends of each interval agree."""
     for work in (bits + 64 << i for i in count()):
         spare = work - bits
-        floors = [(lower >> spare, upper >> spare) for lower, upper in intervals(work)]
-        if all(lower == upper for lower, upper in floors):
-            result = [lower for lower, _ in floors]
+        bounds = intervals(work)
+        result = [lower >> spare for lower, _ in bounds]
+        if result == [upper >> spare for _, upper in bounds]:
             if any(a > b for a, b in pairwise(result)):
                 raise AssertionError("a distribution function cannot fall")
             return result

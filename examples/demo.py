@@ -34,7 +34,9 @@ def main() -> None:
     np.savetxt(OUT / "city.synthetic.csv", synthetic, fmt="%.3f", delimiter=",", header=header, comments="")
     print("After the release, at its own noisy number of rows:\n")
     print(release.plan, "\n")
-    print(f"mean of the release      {np.round(release.mean(), 3)} km")
+    print(f"In words: on average a point need move at most {10 * release.plan.guarantee:.2f} km of the city's 10 km")
+    print("to turn the synthetic points into the sensitive ones, whatever those are. Usually it is far less.\n")
+    print(f"mean of the release: {release.mean()[0]:.2f} km east, {release.mean()[1]:.2f} km north")
     draw(points, synthetic, float(release.plan.privacy.epsilon))
     for name in ("city.release.parquet", "city.synthetic.csv", "city.png"):
         print(f"wrote out/demo/{name}")
@@ -47,13 +49,13 @@ def draw(points: np.ndarray, synthetic: np.ndarray, epsilon: float) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(11, 5.6), sharex=True, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(11, 6), sharex=True, sharey=True)
     titles = ("sensitive points (simulated)", f"synthetic points, epsilon = {epsilon:g}, delta = 0")
     for axis, data, title, colour in zip(axes, (points, synthetic), titles, ("#444444", "#0b6e99"), strict=True):
         axis.plot(*data.T, ",", color=colour, alpha=0.8)
         axis.set(title=title, xlabel="east, km", xlim=(0, 10), ylim=(0, 10), aspect="equal")
     axes[0].set_ylabel("north, km")
-    figure.savefig(OUT / "city.png", dpi=140)
+    figure.savefig(OUT / "city.png", dpi=140, bbox_inches="tight")
 
 
 if __name__ == "__main__":

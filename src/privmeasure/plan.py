@@ -123,28 +123,43 @@ class Plan:
 
     def __str__(self) -> str:
         """Say it in words."""
+        return "\n".join([*self._spending(), *self._promises()])
+
+    def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
+        owner = f", up to {self.privacy.rows_per_person} rows a person" if self.privacy.rows_per_person > 1 else ""
         lines = [
-            f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, neighbours: {self.privacy.neighbours}"
-            + (f", up to {self.privacy.rows_per_person} rows a person" if self.privacy.rows_per_person > 1 else ""),
+            f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
+            f"neighbours: {self.privacy.neighbours}{owner}",
             f"rows       {self.rows:,} ({source[self.rows_are]})",
             f"tree       depth {self.depth}, {self.cells:,} cells of diameter at most {self.leaf_diameter:.4g}"
-            f" ({self.evaluation}, about {self.memory_bytes / 2**20:,.0f} MiB)",
-            "measured   "
-            + ", ".join(
-                f"level {level}: epsilon {float(budget):.4g} (noise scale {float(scale):.3g})"
-                for level, budget, scale in zip(self.levels, self.budgets, self.scales, strict=True)
-            ),
+            f" ({self.evaluation}, about {_size(self.memory_bytes)})",
         ]
-        for bound in self.bounds:
-            lines.append(f"{bound.name:<10} {bound.value:.4g}  {bound.about}")
+        for level, budget, scale in zip(self.levels, self.budgets, self.scales, strict=True):
+            what = "the number of rows" if level == 0 else f"level {level}"
+            lines.append(f"measured   {what:<18}  epsilon {float(budget):<7.4g} noise scale {float(scale):.3g}")
+        return lines
+
+    def _promises(self) -> list[str]:
+        lines = [f"{bound.name:<10} {bound.value:<8.4g} {bound.about}" for bound in self.bounds]
         if self.best is None:
-            lines.append("guarantee  none is proved for this recipe")
-        elif self.vacuous:
-            lines.append(
-                "guarantee  at this number of rows, dimension and epsilon the bound says nothing "
-                f"(it reaches the diameter {self.diameter:.4g}): more rows, more epsilon or fewer columns are needed"
+            return [*lines, "guarantee  none is proved for this recipe"]
+        if self.vacuous:
+            text = (
+                "guarantee  at this number of rows, dimension and epsilon the bound says nothing: it reaches the\n"
+                f"           diameter {self.diameter:.4g} of the space. More rows, more epsilon or fewer columns are needed."
             )
-        else:
-            lines.append(f"guarantee  expected W1 distance at most {self.guarantee:.4g} ({self.best.name})")
-        return "\n".join(lines)
+            return [*lines, text]
+        text = (
+            f"guarantee  expected W1 distance at most {self.guarantee:.4g}, where the whole space has diameter "
+            f"{self.diameter:.4g} ({self.best.name})"
+        )
+        return [*lines, text]
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes as people say it."""
+    unit, value = "KiB", count / 1024
+    if value >= 1024:
+        unit, value = "MiB", value / 1024
+    return f"{max(1, round(value)):,} {unit}"

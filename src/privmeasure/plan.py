@@ -147,7 +147,7 @@ class Plan:
         if self.vacuous:
             text = (
                 "guarantee  at this number of rows, dimension and epsilon the bound says nothing: it reaches the\n"
-                f"           diameter {self.diameter:.4g} of the space. More rows, more epsilon or fewer columns are needed."
+                f"           diameter {self.diameter:.4g}. It takes more rows, more epsilon or fewer columns."
             )
             return [*lines, text]
         text = (

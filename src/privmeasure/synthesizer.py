@@ -1,6 +1,7 @@
 """The facade: plan, fit, sample, save."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,6 +9,7 @@ from privmeasure.counts import Progress
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, SpentError
+from privmeasure.inverse import EPSILONS, ROWS, smallest
 from privmeasure.mechanisms import PMM, Recipe
 from privmeasure.mechanisms.recipe import DEFAULT
 from privmeasure.noise.entropy import Key
@@ -60,6 +62,35 @@ class Synthesizer:
     def plan(self, rows: int | None = None) -> Plan:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing."""
         return self.mechanism.plan(rows)
+
+    def guarantees(self, rows: int, epsilons: Iterable[Any] = (0.1, 0.2, 0.5, 1, 2, 5, 10)) -> list[Plan]:
+        """Return the plans for several epsilons: a table of guarantee against epsilon, from public values.
+
+        A guarantee may rise a little with epsilon where the default depth jumps: the deeper tree serves data in few
+        places far better. A `depth` that is given does away with the jumps.
+        """
+        return [self._at(epsilon).plan(rows) for epsilon in epsilons]
+
+    def epsilon_for(self, *, w1: float, rows: int) -> float:
+        """Return the smallest epsilon, to two digits, that guarantees an expected W1 distance for a number of rows.
+
+        Examples:
+            >>> import privmeasure as pm
+            >>> synth = pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours="replace")
+            >>> synth.epsilon_for(w1=0.01, rows=50_000)
+            0.19
+        """
+        return float(smallest(EPSILONS, lambda epsilon: self._at(epsilon).plan(rows).guarantee, w1, "epsilon"))
+
+    def rows_for(self, *, w1: float, epsilon: Any = None) -> int:
+        """Return the fewest rows, to two digits, for which an expected W1 distance is guaranteed at an epsilon."""
+        mechanism = self.mechanism if epsilon is None else self._at(epsilon)
+        mechanism = replace(mechanism, rows=None)
+        found: int = smallest(ROWS, lambda rows: mechanism.plan(rows).guarantee, w1, "rows")
+        return found
+
+    def _at(self, epsilon: Any) -> PMM:
+        return replace(self.mechanism, privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
 
     def fit(self, data: Any, *, progress: Progress | None = None, insecure_seed: int | None = None) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private."""

@@ -16,7 +16,7 @@ PACKAGE = "privmeasure"
 
 LAYERS = [
     {"errors", "privacy", "blocks"},
-    {"domains", "noise", "transport", "plan"},
+    {"domains", "noise", "transport", "plan", "inverse"},
     {"counts", "release", "sampling", "files"},
     {"mechanisms", "tables", "engines", "metrics", "testing"},
     {"synthesizer", "ledger"},

@@ -50,6 +50,26 @@ def t1(domain: Domain, scales: Scales, rows: int, rho: float) -> float:
     return (root + 1.5 * noise) / rows + rho
 
 
+def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> float:
+    """Return T3, the bound of the isotonic rule on an interval cut into equal cells.
+
+        (1/n) [sqrt(2/pi) sqrt(sum_j V_j (1 + 2 4^-(r-j+1)) / 12) + sigma_0 / 2 + 1/2] + rho,  in diameters.
+
+    The isotonic projection costs nothing, so this is the distance of the raw best linear estimate. A noisy number of
+    rows stretches the distribution function and adds at most half its error.
+
+    References: T3 of docs/mathematics.md
+    """
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    noise = 0.0
+    if depth > 0:
+        variance = level_variances(measured, depth, blue=True)
+        levels = range(1, depth + 1)
+        noise = math.sqrt(sum(2 * variance[j] * (1 + 2 * 4.0 ** -(depth - j + 1)) / 12 for j in levels))
+    total = math.sqrt(2 / math.pi) * noise + float(scales.get(0, 0)) / 2 + 0.5
+    return domain.diameter(0) * total / rows + rho
+
+
 def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blue: bool) -> float:
     """Return T2: (1/n) [sigma_0 Delta_0 + sum_(j>=1) Delta_(j-1) (E_j + 1) / 2] + rho, for the signed rule.
 

@@ -93,6 +93,31 @@ proportional = Rule("proportional", _clipped_pair, _proportional)
 RULES = {rule.name: rule for rule in (signed, uniform, proportional)}
 
 
+def isotonic(estimates: Estimate, total: int) -> Mass:
+    """Return the masses of consecutive cells of a line whose distribution function is nearest to the estimated one.
+
+    The cumulative sums of the estimates are made monotone by least squares, clipped to [0, total] and rounded. Isotonic
+    regression does not increase l_1 distances and fixes the true distribution function, so it costs nothing.
+
+    Guarantee:  privacy   post-processing
+                accuracy  the area between the distribution functions never grows, but for the rounding
+                cost      linear
+    References: T3 of docs/mathematics.md; Yang and Barber 2019
+
+    Examples:
+        >>> isotonic(np.array([3.2, -1.0, 2.9, 4.9]), 10)
+        array([3, 0, 2, 5])
+    """
+    from scipy.optimize import isotonic_regression
+
+    edges = np.zeros(len(estimates) + 1, np.int64)
+    edges[-1] = total
+    if len(estimates) > 1:
+        fitted = isotonic_regression(np.cumsum(estimates[:-1])).x
+        edges[1:-1] = np.floor(np.clip(fitted, 0, total) + 0.5)
+    return edges[1:] - edges[:-1]
+
+
 def distribute(roots: Mass, prepared: Sequence[Prepared], rule: Rule, exists: Sequence[Bools] | None = None) -> Mass:
     """Let mass flow from the roots of a forest of equal trees down to their leaves.
 

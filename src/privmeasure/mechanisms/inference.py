@@ -11,7 +11,7 @@ Notation:   y noisy count    v_j variance of the noise of level j    z estimate 
 References: Hay et al. 2010 and Honaker 2015 with a variance for each level; docs/mathematics.md
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -79,10 +79,17 @@ def uneven_up_pass(noisy: dict[int, Estimate], depth: int, rule: Rule, exists: S
 def uneven_blue(
     noisy: dict[int, Estimate], measured: Variances, depth: int, exists: Sequence[Bools], root: float | None
 ) -> list[Prepared]:
-    """Return the final estimates of the differences of siblings in one tree with structural zeros.
+    """Return the final estimates of the differences of siblings in one tree with structural zeros."""
+    return [(h[0::2] - h[1::2],) for h in blue_estimates(noisy, measured, depth, exists, root)]
 
-    A cell that does not exist is 0 with variance 0, so the variances are per cell. `root` is the exact total where that
-    is public, else None.
+
+def blue_estimates(
+    noisy: dict[int, Estimate], measured: Variances, depth: int, exists: Sequence[Bools], root: float | None
+) -> Iterator[Floats]:
+    """Yield the final estimates h of the cells of levels 1, ..., depth of one tree, in both passes.
+
+    A cell that does not exist is 0 with variance 0, so the variances are per cell. `root` is the total where that is
+    known, else None.
 
     Notation:   h_child = z_child + (h_parent - z_left - z_right) C_child / (C_left + C_right)
     """
@@ -99,7 +106,6 @@ def uneven_blue(
     h, _ = z.pop(), c.pop()
     if root is not None:
         h = np.full(1, float(root))
-    prepared: list[Prepared] = []
     while z:
         zs, cs = z.pop(), c.pop()
         left, right, spread = zs[0::2], zs[1::2], cs[0::2] + cs[1::2]
@@ -108,5 +114,4 @@ def uneven_blue(
         h = np.empty(2 * len(gap))
         h[0::2] = left + gap * share
         h[1::2] = right + gap * (1 - share)
-        prepared.append((h[0::2] - h[1::2],))
-    return prepared
+        yield h

@@ -18,9 +18,9 @@ import numpy as np
 
 from privmeasure.blocks import thread_count
 from privmeasure.counts import CellCounts, Partition, Progress, Source
-from privmeasure.domains import Domain
+from privmeasure.domains import Box, Domain, Integers
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.mechanisms.bounds import hvz, t1, t2
+from privmeasure.mechanisms.bounds import hvz, t1, t2, t3
 from privmeasure.mechanisms.recipe import DEFAULT, Recipe, RuleName, paper
 from privmeasure.mechanisms.schedule import (
     DEEPEST_DEPTH,
@@ -83,10 +83,24 @@ class PMM:
         if not (_is_whole(self.max_cells) and 2 <= self.max_cells <= MAX_CELLS << 8):
             raise ArgumentError(f"max_cells must be a whole number from 2 to {MAX_CELLS << 8}, got {self.max_cells!r}.")
         thread_count(self.threads)
+        if self.recipe.rule == "isotonic":
+            self._check_isotonic()
         if self._plan_is_fixed:
             self._plan(self.rows or 1, "assumed")  # refuses scales out of reach now, not after the budget is spent
         elif not self.privacy.rows_are_public:
             check_scale(self.privacy.sensitivity / (self.privacy.epsilon * ROOT_SHARE))
+
+    def _check_isotonic(self) -> None:
+        if not (isinstance(self.domain, Integers) or (isinstance(self.domain, Box) and self.domain.width == 1)):
+            raise ArgumentError(
+                f"rule 'isotonic' needs a line: a Box with one axis or Integers, got {type(self.domain).__name__} "
+                f"with {self.domain.width} columns. Use rule='signed', which works on every domain."
+            )
+        if self.depth is not None and 1 << self.depth > self.max_cells:
+            raise ArgumentError(
+                f"rule 'isotonic' needs the whole tree, and depth {self.depth} is beyond max_cells = {self.max_cells}. "
+                "Use a smaller depth, or rule='signed'."
+            )
 
     @classmethod
     def paper(cls, domain: Domain, privacy: Privacy, *, rule: RuleName = "uniform", **options: Any) -> "PMM":
@@ -172,6 +186,8 @@ class PMM:
             about = f"of PMM.paper at its depth {literal}, for comparison"
             bounds.append(Bound("HVZ23", hvz(domain, theirs, literal, rows), False, about))
             bounds.append(Bound("T1", t1(domain, theirs, rows, domain.diameter(literal)), False, about))
+        if self.recipe.rule == "isotonic" and isinstance(domain, Box):  # Integers may be cut unevenly: nothing proved
+            bounds.append(Bound("T3", t3(domain, scales, depth, rows, rho), True, "isotonic distribution function"))
         if self.recipe.rule == "signed":
             value = t2(domain, scales, depth, rows, rho, blue=blue)
             bounds.append(Bound("T2", value, True, "signed differences" + (", best linear inference" if blue else "")))

@@ -7,7 +7,7 @@ from privmeasure.errors import ArgumentError
 
 ScheduleName = Literal["sparse", "every level"]
 InferenceName = Literal["blue", "none"]
-RuleName = Literal["signed", "uniform", "proportional"]
+RuleName = Literal["signed", "isotonic", "uniform", "proportional"]
 PlacementName = Literal["uniform", "centre"]
 
 
@@ -17,7 +17,8 @@ class Recipe:
 
     - `schedule` (schedule.py): ``sparse`` measures few levels, ``every level`` is the paper's.
     - `inference` (inference.py): ``blue`` combines the measured levels, ``none`` does not.
-    - `rule` (consistency.py): ``signed`` (T2), or the paper's ``uniform`` and ``proportional``, which clip first.
+    - `rule` (consistency.py): ``signed`` (T2); ``isotonic`` (T3), on a line only; or the paper's ``uniform`` and
+      ``proportional``, which clip first.
     - `placement` (release.py): points ``uniform`` in their cell, or at its ``centre``.
 
     Examples:
@@ -46,7 +47,9 @@ class Recipe:
                 raise ArgumentError(
                     f"{name} must be one of {', '.join(map(repr, get_args(allowed)))}, got {getattr(self, name)!r}."
                 )
-        if self.inference == "blue" and self.rule != "signed":
+        if self.rule == "isotonic" and self.inference != "blue":
+            raise ArgumentError("rule 'isotonic' projects the estimates of inference 'blue'. Use inference='blue'.")
+        if self.inference == "blue" and self.rule not in ("signed", "isotonic"):
             raise ArgumentError(
                 f"rule {self.rule!r} clips noisy counts, which would bias the estimates of inference 'blue'. "
                 "Use rule='signed', or inference='none'."

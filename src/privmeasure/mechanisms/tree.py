@@ -13,8 +13,8 @@ from privmeasure.blocks import in_threads
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Bools, Cells, Domain
 from privmeasure.mechanisms.bounds import noise_variance
-from privmeasure.mechanisms.consistency import RULES, Mass, distribute
-from privmeasure.mechanisms.inference import uneven_blue, uneven_up_pass, up_pass
+from privmeasure.mechanisms.consistency import RULES, Estimate, Mass, distribute, isotonic
+from privmeasure.mechanisms.inference import Variances, blue_estimates, uneven_blue, uneven_up_pass, up_pass
 from privmeasure.mechanisms.lazy import ancestors, lazy_masses
 from privmeasure.mechanisms.recipe import Recipe
 from privmeasure.noise.entropy import Key
@@ -46,9 +46,8 @@ def tree_masses(
                 cost      O(2^depth) in about 16 bytes a cell; lazily, O(occupied cells)
     References: [HVZ23] Algorithms 3 and 4
     """
-    rule = RULES[recipe.rule]
     if lazy:
-        return lazy_masses(domain, counts, total, scales, depth, rule, key, part=part)
+        return lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], key, part=part)
     noisy = {
         level: add_noise(_sums(counts.counts, 1 << (depth - level)), level, scales[level], key, part, threads)
         for level in sorted(scales)  # the deepest last: its noise is added in place
@@ -56,21 +55,37 @@ def tree_masses(
     }
     del counts
     variances = {level: noise_variance(scale) for level, scale in scales.items()}
-    roots, blue = np.full(1, total, np.int64), recipe.inference == "blue"
-    exists = None if domain.size(depth) == 1 << depth else existing(domain, depth)
-    if depth == 0:
-        leaves = roots
-    elif exists is None:
-        leaves = distribute(roots, up_pass(noisy, variances, depth, rule, blue=blue), rule)
-    elif blue:
-        root = None if 0 in scales else float(total)
-        if root is None:
-            noisy[0] = roots.astype(np.float64)  # the noisy number of rows is a measurement like the others
-        leaves = distribute(roots, uneven_blue(noisy, variances, depth, exists, root), rule, exists)
-    else:
-        leaves = distribute(roots, uneven_up_pass(noisy, depth, rule, exists), rule, exists)
+    leaves = consistent_leaves(domain, noisy, variances, total, depth, recipe)
     cells = np.flatnonzero(leaves)
     return cells.astype(np.uint64), leaves[cells]
+
+
+def consistent_leaves(
+    domain: Domain, noisy: dict[int, Estimate], variances: Variances, total: int, depth: int, recipe: Recipe
+) -> Mass:
+    """Return the masses of all leaves: inference, then consistency. Post-processing.
+
+    `variances` has level 0 where the total is itself a noisy count.
+    """
+    roots, blue = np.full(1, total, np.int64), recipe.inference == "blue"
+    if depth == 0:
+        return roots
+    if recipe.rule == "isotonic":
+        there = existing(domain, depth)
+        *_, estimates = blue_estimates(noisy, variances, depth, there, float(total))
+        leaves = np.zeros(1 << depth, np.int64)
+        leaves[there[depth]] = isotonic(estimates[there[depth]], total)
+        return leaves
+    rule = RULES[recipe.rule]
+    if domain.size(depth) == 1 << depth:
+        return distribute(roots, up_pass(noisy, variances, depth, rule, blue=blue), rule)
+    there = existing(domain, depth)
+    if not blue:
+        return distribute(roots, uneven_up_pass(noisy, depth, rule, there), rule, there)
+    root = None if 0 in variances else float(total)
+    if root is None:
+        noisy[0] = roots.astype(np.float64)  # the noisy number of rows is a measurement like the others
+    return distribute(roots, uneven_blue(noisy, variances, depth, there, root), rule, there)
 
 
 def add_noise(counts: Mass, level: int, scale: Fraction, key: Key, part: int, threads: int) -> Mass:

@@ -147,7 +147,7 @@ def node_laws(rule: str, scale: Fraction, pair: Pair, largest: int, reach: float
     both = weights(pair, scale, axes)
     laws: list[list[np.ndarray]] = [[], []]
     for mass in range(largest + 1):
-        left = distribute(np.full(len(both[0]), mass), prepared, RULES[rule])[0::2]
+        left = distribute(np.full(len(both[0]), mass), list(prepared), RULES[rule])[0::2]
         for law, weight in zip(laws, both, strict=True):
             law.append(np.bincount(left, weight, mass + 1))
     return laws
@@ -192,7 +192,7 @@ def leaves_only(rule: str, blue: bool, noise: Noise, pair: Pair, masses: np.ndar
     both = weights(pair, scale, axes)
     laws: list[list[np.ndarray]] = [[], []]
     for mass in masses.tolist():
-        leaf = distribute(np.full(len(both[0]), mass), prepared, RULES[rule]).reshape(-1, 4)
+        leaf = distribute(np.full(len(both[0]), mass), list(prepared), RULES[rule]).reshape(-1, 4)
         code = (leaf[:, 0] * (mass + 1) + leaf[:, 1]) * (mass + 1) + leaf[:, 2]
         for law, weight in zip(laws, both, strict=True):
             law.append(np.bincount(code, weight, (mass + 1) ** 3))
@@ -242,7 +242,7 @@ def every_level_blue(noise: Noise, pair: Pair, masses: np.ndarray) -> list[list[
         rows = int(index.max()) + 1
         tables: list[list[np.ndarray]] = [[], []]
         for mass in range(largest + 1):
-            left = distribute(np.full(len(index), mass), prepared, rule)[0::2]
+            left = distribute(np.full(len(index), mass), list(prepared), rule)[0::2]
             for table, weight in zip(tables, both, strict=True):
                 table.append(np.bincount(index * (mass + 1) + left, weight, rows * (mass + 1)).reshape(rows, -1))
         given.append(tables)

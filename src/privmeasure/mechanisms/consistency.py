@@ -20,6 +20,9 @@ Estimate = NDArray[Any]
 """int64 where nothing was averaged, float64 after inference."""
 Prepared = tuple[Estimate, ...]
 
+CHUNK = 1 << 17
+"""Parents that are split together."""
+
 PROPORTIONAL_LIMIT = 2**31 - 1
 """2 M x must fit 64 bits."""
 
@@ -118,24 +121,29 @@ def isotonic(estimates: Estimate, total: int) -> Mass:
     return edges[1:] - edges[:-1]
 
 
-def distribute(roots: Mass, prepared: Sequence[Prepared], rule: Rule, exists: Sequence[Bools] | None = None) -> Mass:
+def distribute(roots: Mass, prepared: list[Prepared], rule: Rule, exists: Sequence[Bools] | None = None) -> Mass:
     """Let mass flow from the roots of a forest of equal trees down to their leaves.
 
     `prepared[j]` belongs to the pairs of siblings of level j + 1. A child that does not exist gets nothing: with
-    `exists[j]` (the cells of level j that exist) all of the parent's mass goes to its sibling.
+    `exists[j]` (the cells of level j that exist) all of the parent's mass goes to its sibling. Takes the arrays out of
+    `prepared` as it goes and works in chunks, so that memory stays at one tree.
 
     Guarantee:  privacy   post-processing
                 accuracy  leaves are integers >= 0 and every subtree sums to its root exactly
     References: [HVZ23] Algorithm 3 (consistency)
     """
-    mass = roots
-    for level, estimate in enumerate(prepared, start=1):
-        left = rule.split(mass, *estimate)
-        if exists is not None:
-            left = np.where(exists[level][1::2], left, mass)
-            left = np.where(exists[level][0::2], left, 0)
-        children = np.empty(2 * len(mass), np.int64)
-        children[0::2] = left
-        np.subtract(mass, left, out=children[1::2])
-        mass = children
+    mass, level = roots, 0
+    while prepared:
+        estimate, level = prepared.pop(0), level + 1
+        children = np.empty((len(mass), 2), np.int64)
+        for start in range(0, len(mass), CHUNK):
+            part = slice(start, start + CHUNK)
+            parent = mass[part]
+            left = rule.split(parent, *(array[part] for array in estimate))
+            if exists is not None:
+                pairs = exists[level].reshape(-1, 2)[part]
+                left = np.where(pairs[:, 0], np.where(pairs[:, 1], left, parent), 0)
+            children[part, 0] = left
+            np.subtract(parent, left, out=children[part, 1])
+        mass = children.ravel()
     return mass

@@ -48,16 +48,17 @@ def tree_masses(
     """
     if lazy:
         return lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], key, part=part)
-    noisy = {
-        level: add_noise(_sums(counts.counts, 1 << (depth - level)), level, scales[level], key, part, threads)
+    leaves, counts.counts = counts.counts, np.empty(0, np.int64)  # used up: nobody else keeps the true counts alive
+    noisy: dict[int, Estimate] = {
+        level: add_noise(_sums(leaves, 1 << (depth - level)), level, scales[level], key, part, threads)
         for level in sorted(scales)  # the deepest last: its noise is added in place
         if level > 0
     }
-    del counts
+    del leaves
     variances = {level: noise_variance(scale) for level, scale in scales.items()}
-    leaves = consistent_leaves(domain, noisy, variances, total, depth, recipe)
-    cells = np.flatnonzero(leaves)
-    return cells.astype(np.uint64), leaves[cells]
+    mass = consistent_leaves(domain, noisy, variances, total, depth, recipe)
+    cells = np.flatnonzero(mass)
+    return cells.astype(np.uint64), mass[cells]
 
 
 def consistent_leaves(

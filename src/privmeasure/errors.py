@@ -4,7 +4,8 @@
     ├── ArgumentError    (also a ValueError)   an argument of a call: which one, what was expected, what to do
     ├── DataError        (also a ValueError)   the structure of the data: shape or type, never a value
     ├── ReleaseFileError (also a ValueError)   a release file that is truncated, edited or of another format
-    └── SpentError       (also a RuntimeError) something that may be used once was used again (a key, a fit)
+    ├── ReleaseError     (also a RuntimeError) a release that could not be finished; why cannot be shown
+    └── SpentError       (also a RuntimeError) something that may be used once was used again, or before its time
 
 Every message says what, where, what was expected and what to do. None shows, or depends on, a private value: types,
 shapes and names are public; values, row numbers and (under "add-remove") the number of rows are not.
@@ -28,4 +29,8 @@ class ReleaseFileError(PrivmeasureError, ValueError):
 
 
 class SpentError(PrivmeasureError, RuntimeError):
-    """A key or a synthesizer that was used already: using it again would spend epsilon twice."""
+    """A key or a synthesizer that was used already, which would spend epsilon twice, or that is not fitted yet."""
+
+
+class ReleaseError(PrivmeasureError, RuntimeError):
+    """A release that could not be finished. Its cause may depend on the data, so only its type is shown."""

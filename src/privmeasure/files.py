@@ -22,7 +22,7 @@ from privmeasure.errors import ReleaseFileError
 FORMAT = 1
 HEADER_KEY = b"privmeasure"
 LARGEST_HEADER = 1 << 28
-LARGEST_ROWS = 1 << 31
+LARGEST_ROWS = 1 << 28
 """Cells that a file may list."""
 COLUMNS = [("part", "uint16"), ("cell", "uint64"), ("mass", "int64")]
 
@@ -38,6 +38,8 @@ def write(path: str | Path, header: dict[str, Any], table: Table) -> None:
     columns = {name: column for (name, _), column in zip(COLUMNS, table, strict=True)}
     metadata = {HEADER_KEY: json.dumps(header, sort_keys=True).encode()}
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or save elsewhere.")
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         pq.write_table(pa.table(columns, metadata=metadata), beside, compression="zstd")
@@ -51,6 +53,8 @@ def read(path: str | Path) -> tuple[dict[str, Any], Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the path of a release file.")
     try:
         with pq.ParquetFile(path) as file:
             header = _header(path, file)
@@ -58,7 +62,10 @@ def read(path: str | Path) -> tuple[dict[str, Any], Table]:
     except (OSError, UnicodeError, pa.ArrowException) as error:
         if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
             raise
-        raise ReleaseFileError(f"{path} is not a complete Parquet file. Was it truncated? Copy it again.") from None
+        raise ReleaseFileError(
+            f"{path} is not a complete Parquet file. It may be of another kind, or truncated: `save` writes releases "
+            "as Parquet. Check the path, or copy the file again."
+        ) from None
     if any(column.null_count for column in table.columns):
         raise ReleaseFileError(f"{path} is damaged or was edited: a value is missing. Get it again.")
     part, cell, mass = (table[name].to_numpy() for name, _ in COLUMNS)
@@ -79,6 +86,14 @@ def _header(path: str | Path, file: Any) -> dict[str, Any]:
     names = [(field.name, str(field.type)) for field in file.schema_arrow]
     if names != COLUMNS:
         raise ReleaseFileError(f"{path} must have the columns part (uint16), cell (uint64), mass (int64), got {names}.")
-    if file.metadata.num_rows > LARGEST_ROWS:
-        raise ReleaseFileError(f"{path} lists {file.metadata.num_rows} cells, more than {LARGEST_ROWS}.")
+    listed, allowed = file.metadata.num_rows, _most_cells(header)
+    if listed > allowed:
+        raise ReleaseFileError(f"{path} lists {listed} cells, where its header allows {allowed}. Get the file again.")
     return header
+
+
+def _most_cells(header: dict[str, Any]) -> int:
+    """Return how many cells a file may list: no more than its plan has cells or rows."""
+    plan = header.get("plan")
+    numbers = [plan.get(name) for name in ("cells", "rows")] if isinstance(plan, dict) else []
+    return min([LARGEST_ROWS, *(number for number in numbers if isinstance(number, int) and number >= 0)])

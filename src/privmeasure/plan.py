@@ -151,8 +151,8 @@ class Plan:
             )
             return [*lines, text]
         text = (
-            f"guarantee  expected W1 distance at most {self.guarantee:.4g}, where the whole space has diameter "
-            f"{self.diameter:.4g} ({self.best.name})"
+            f"guarantee  expected W1 distance at most {self.guarantee:.4g} at {self.rows:,} rows, where the whole "
+            f"space has diameter {self.diameter:.4g} ({self.best.name})"
         )
         return [*lines, text]
 

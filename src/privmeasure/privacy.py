@@ -109,16 +109,18 @@ def exact_epsilon(epsilon: Any) -> Fraction:
     advice = f"epsilon must be a number above 0 and at most {LARGEST_EPSILON}, got {epsilon!r}. " + (
         "Common choices are 0.1 (strong) to 4 (weak)."
     )
+    epsilon = epsilon.item() if hasattr(epsilon, "item") else epsilon  # NumPy's numbers overflow; Python's do not
     if isinstance(epsilon, bool):
         raise ArgumentError(advice)
     try:
-        if isinstance(epsilon, float):  # includes np.float64; repr of a plain float is its shortest exact decimal
+        if isinstance(epsilon, float):  # repr of a float is the shortest decimal that stands for it
             if not math.isfinite(epsilon):
                 raise ArgumentError(advice)
             exact = Fraction(repr(float(epsilon)))
         else:
             exact = Fraction(epsilon)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+            exact = Fraction(int(exact.numerator), int(exact.denominator))
+    except (TypeError, ValueError, ArithmeticError):
         raise ArgumentError(advice) from None
     if not 0 < exact <= LARGEST_EPSILON:
         raise ArgumentError(advice)

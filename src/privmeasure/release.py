@@ -127,9 +127,9 @@ class CellMeasure:
 
     def quantile(self, q: float, *, column: int = 0) -> float:
         """Return the q-quantile of one column, mass spread evenly over each cell's extent; missing does not count."""
-        if not 0 <= q <= 1:
+        if not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
             raise ArgumentError(f"q must be from 0 to 1, got {q!r}.")
-        if not 0 <= column < self.domain.width:
+        if not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
             raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
         low, high = (side[:, column] for side in self.domain.extent(self.cells, self.level))
         present = ~np.isnan(low)
@@ -164,10 +164,14 @@ class CellMeasure:
         files.write(path, self.header(), (np.zeros(len(self.cells), np.uint16), self.cells, self.mass))
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], table: files.Table) -> "CellMeasure":
+    def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "CellMeasure":
         """Return what `save` wrote, if header and cells fit together."""
         part, cells, mass = table
-        domain, plan, recipe = domains.from_json(header["domain"]), Plan.from_json(header["plan"]), header["recipe"]
+        if domain is None:
+            domain = domains.from_json(header["domain"])
+        elif domain.to_json() != header["domain"]:
+            raise ReleaseFileError("the domain that was given is not the one that the file was written with")
+        plan, recipe = Plan.from_json(header["plan"]), header["recipe"]
         level = plan.depth
         if header["parts"] != [{"part": 0, "kind": "cells", "level": level}] or part.any():
             raise ReleaseFileError("there must be one part, of the level of the plan")
@@ -197,8 +201,11 @@ KINDS = {"cells": CellMeasure.from_file}
 """How each kind of release is read."""
 
 
-def load(path: str | Path) -> CellMeasure:
-    """Read a release file; everything in it is checked before it is used."""
+def load(path: str | Path, *, domain: Domain | None = None) -> CellMeasure:
+    """Read a release file; everything in it is checked before it is used.
+
+    A domain of your own cannot be made from a file: give it as `domain`, equal to the one that was released.
+    """
     header, table = files.read(path)
     kind = header.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -207,7 +214,7 @@ def load(path: str | Path) -> CellMeasure:
             "by a newer version: update privmeasure, or get it again."
         )
     try:
-        return KINDS[kind](header, table)
+        return KINDS[kind](header, table, domain)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         detail = f" ({error})" if isinstance(error, PrivmeasureError) else ""
         raise ReleaseFileError(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from privmeasure.counts import Progress
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.engines.memory import ArraySource
-from privmeasure.errors import ArgumentError, SpentError
+from privmeasure.errors import ArgumentError, DataError, SpentError
 from privmeasure.inverse import EPSILONS, ROWS, smallest
 from privmeasure.mechanisms import PMM, Recipe
 from privmeasure.mechanisms.recipe import DEFAULT
@@ -95,19 +95,26 @@ class Synthesizer:
     def fit(self, data: Any, *, progress: Progress | None = None, insecure_seed: int | None = None) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private."""
         if self._started:
+            state = "was fitted already" if self._release else "began a fit that did not finish"
             raise SpentError(
-                "This synthesizer was fitted already, and a second fit would spend epsilon again. "
-                "Make a new Synthesizer if you mean to; the two releases together then cost twice epsilon."
+                f"This synthesizer {state}, and another fit would spend epsilon again. "
+                "Make a new Synthesizer if you mean to; the two together then cost twice epsilon."
             )
         source = ArraySource(data, width=self.domain.width, threads=self._threads)
         key = Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
         self._started = True
-        self._release = self.mechanism.release(source, key, progress)
+        try:
+            self._release = self.mechanism.release(source, key, progress)
+        except DataError:  # raised before any noise was drawn: nothing was spent
+            self._started = False
+            raise
         return self
 
     @property
     def release_(self) -> CellMeasure:
         """The release, after `fit`."""
+        if self._release is None and self._started:
+            raise SpentError("The fit did not finish: there is no release, but epsilon counts as spent. Start anew.")
         if self._release is None:
             raise SpentError("There is no release yet: call fit(data) first.")
         return self._release
@@ -133,14 +140,15 @@ def synthesize(
     neighbours: Neighbours,
     bounds: Iterable[tuple[float, float]],
     rows: int | None = None,
+    rows_per_person: int = 1,
     threads: int | None = None,
     insecure_seed: int | None = None,
 ) -> Points:
     """Return synthetic points in the place of private ones: arrays in, arrays out.
 
     `bounds` are public, one (low, high) a column; values beyond them are clamped. `rows` is a public number of rows to
-    plan for, if there is one. A one-dimensional X gives a one-dimensional result, and so do
-    lists of one column.
+    plan for, if there is one. A one-dimensional X gives a one-dimensional result, and so do lists of one column; in
+    lists, what is not a number counts as missing.
 
     Examples:
         >>> import numpy as np, privmeasure as pm
@@ -149,7 +157,14 @@ def synthesize(
         >>> synthetic.shape, bool(abs(np.median(synthetic) - np.median(ages)) < 2)
         ((10000,), True)
     """
-    synthesizer = Synthesizer(Box(bounds), epsilon=epsilon, neighbours=neighbours, rows=rows, threads=threads)
+    synthesizer = Synthesizer(
+        Box(bounds),
+        epsilon=epsilon,
+        neighbours=neighbours,
+        rows=rows,
+        rows_per_person=rows_per_person,
+        threads=threads,
+    )
     points = synthesizer.fit(X, insecure_seed=insecure_seed).sample(seed=insecure_seed)
     flat = points.shape[1] == 1 and getattr(X, "ndim", 1) == 1  # lists of one column too: [] and [[x]] look the same
     return points[:, 0] if flat else points

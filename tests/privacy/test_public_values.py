@@ -21,7 +21,7 @@ import privmeasure as pm
 from privmeasure import PMM, Box, Privacy, PrivmeasureError, Recipe, Synthesizer
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.engines.memory import ArraySource
-from privmeasure.errors import ArgumentError, DataError, SpentError
+from privmeasure.errors import ArgumentError, DataError, ReleaseError, SpentError
 from privmeasure.files import HEADER_KEY
 from privmeasure.mechanisms import pmm, tree
 from privmeasure.noise.entropy import Key
@@ -373,7 +373,7 @@ def test_the_key_is_destroyed_whatever_happens():
         def count(self, partitions, progress=None):
             raise OSError("the disk is gone")
 
-    for source, error in ((Broken(), OSError), (ArraySource(np.empty(0), width=1), DataError)):
+    for source, error in ((Broken(), ReleaseError), (ArraySource(np.empty(0), width=1), DataError)):
         key = Key.fresh()
         with pytest.raises(error):
             PMM(Box([(0, 1)]), Privacy(1, "replace")).release(source, key)

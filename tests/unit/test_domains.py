@@ -36,7 +36,7 @@ class TestBox:
             Box([(1, 0)])
         with pytest.raises(ArgumentError, match="too narrow"):
             Box([(0, 1e-310)])
-        with pytest.raises(ArgumentError, match="weights must be 1 finite numbers"):
+        with pytest.raises(ArgumentError, match="weights must be 1 numbers from"):
             Box([(0, 1)], weights=["a"])  # type: ignore[list-item]
 
 
@@ -258,7 +258,7 @@ class TestProduct:
             Product([])
         with pytest.raises(ArgumentError, match="at least one domain"):
             Product([3])  # type: ignore[list-item]
-        with pytest.raises(ArgumentError, match="weights must be 1 finite"):
+        with pytest.raises(ArgumentError, match="weights must be 1 numbers"):
             Product([Categories(3)], weights=[0])
 
 

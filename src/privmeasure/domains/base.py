@@ -17,10 +17,13 @@ exists. Whether an error is raised would otherwise depend on a private value.
 Everything in this room is public: no function here remembers a point that it was given.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privmeasure.errors import ArgumentError
 
 Points = NDArray[np.float64]
 Cells = NDArray[np.uint64]
@@ -92,3 +95,16 @@ class Domain(Protocol):
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value with a "kind" that `domains.from_json` reads back."""
         ...
+
+
+def checked_weights(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+    """Return one weight an axis or factor, 1 by default, or say what is wrong with them."""
+    try:
+        checked = (1.0,) * count if weights is None else tuple(float(w) for w in weights)
+    except (TypeError, ValueError, OverflowError):
+        checked = ()
+    if len(checked) != count or not all(1e-100 <= w <= 1e100 for w in checked):
+        raise ArgumentError(
+            f"weights must be {count} numbers from 1e-100 to 1e100, one for each part, got {weights!r}."
+        )
+    return checked

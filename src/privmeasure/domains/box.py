@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points
+from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points, checked_weights
 from privmeasure.domains.bits import Interleaving
 from privmeasure.errors import ArgumentError
 
@@ -31,10 +31,12 @@ class Box:
 
     def __init__(self, bounds: Iterable[tuple[float, float]], weights: Sequence[float] | None = None) -> None:
         """Take public bounds, one (low, high) an axis, and optional weights."""
+        if not isinstance(bounds, Iterable):
+            raise ArgumentError(f"bounds must be a list of (low, high) pairs, one per column, got {bounds!r}.")
         self.bounds = tuple(_checked_bounds(i, pair) for i, pair in enumerate(bounds))
         if not self.bounds:
             raise ArgumentError("bounds must have at least one (low, high) pair, got none. Give one pair per column.")
-        self.weights = _checked_weights(weights, len(self.bounds))
+        self.weights = checked_weights(weights, len(self.bounds))
 
     @property
     def width(self) -> int:
@@ -181,15 +183,3 @@ def _checked_bounds(axis: int, pair: tuple[float, float]) -> tuple[float, float]
             "apart. Shift or rescale the column by a public constant first."
         )
     return low, high
-
-
-def _checked_weights(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    if weights is None:
-        return (1.0,) * count
-    try:
-        checked = tuple(float(w) for w in weights)
-    except (TypeError, ValueError, OverflowError):
-        checked = ()
-    if len(checked) != count or not all(math.isfinite(w) and w > 0 for w in checked):
-        raise ArgumentError(f"weights must be {count} finite numbers above 0, one per axis, got {weights!r}.")
-    return checked

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Domain, Floats, Points
+from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Domain, Floats, Points, checked_weights
 from privmeasure.domains.bits import Interleaving
 from privmeasure.errors import ArgumentError
 
@@ -36,7 +36,7 @@ class Product:
         self.factors = tuple(factors)
         if not self.factors or not all(isinstance(factor, Domain) for factor in self.factors):
             raise ArgumentError("factors must be a list of at least one domain, like [Box([(0, 1)]), Categories(3)].")
-        self.weights = _checked_weights(weights, len(self.factors))
+        self.weights = checked_weights(weights, len(self.factors))
         ends = accumulate(factor.width for factor in self.factors)
         self.columns = [slice(end - factor.width, end) for end, factor in zip(ends, self.factors, strict=True)]
         self._axes = self._order()
@@ -253,13 +253,3 @@ def _has_missing_branch(domain: Domain) -> bool:
 @lru_cache(maxsize=128)
 def _interleaving(axes: tuple[int, ...], count: int) -> Interleaving:
     return Interleaving(axes, count)
-
-
-def _checked_weights(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    try:
-        checked = (1.0,) * count if weights is None else tuple(float(w) for w in weights)
-    except (TypeError, ValueError, OverflowError):
-        checked = ()
-    if len(checked) != count or not all(math.isfinite(w) and w > 0 for w in checked):
-        raise ArgumentError(f"weights must be {count} finite numbers above 0, one per factor, got {weights!r}.")
-    return checked

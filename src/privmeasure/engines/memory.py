@@ -29,7 +29,8 @@ class ArraySource:
 
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one pass."""
-        tallies = [[_Tally(partition.size) for partition in partitions] for _ in range(self._threads)]
+        kind = np.uint32 if len(self._points) < 1 << 32 else np.int64
+        tallies = [[_Tally(partition.size, kind) for partition in partitions] for _ in range(self._threads)]
         rows, pieces = len(self._points), QUARTERS * self._threads
         edges = [rows * i // pieces for i in range(pieces + 1)]
         for quarter in range(QUARTERS):
@@ -53,16 +54,16 @@ class ArraySource:
 class _Tally:
     """The counts of one thread: an array of small integers or, for a huge partition, the codes themselves."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, kind: type[np.integer[Any]]) -> None:
         self.size = size
-        self.dense = np.zeros(size, np.uint32) if size <= DENSE_CELLS else None
+        self.dense = np.zeros(size, kind) if size <= DENSE_CELLS else None
         self.codes: list[NDArray[np.int64]] = []
 
     def add(self, codes: NDArray[np.int64]) -> None:
         if self.dense is None:
             self.codes.append(codes)
         else:
-            np.add.at(self.dense, codes, np.uint32(1))  # exact below 2^32 rows a thread
+            np.add.at(self.dense, codes, self.dense.dtype.type(1))
 
 
 def _count_block(rows: NDArray[Any], partitions: Sequence[Partition], tallies: list[_Tally]) -> None:
@@ -94,13 +95,13 @@ def _merged(tallies: list[_Tally]) -> CellCounts:
 def checked_points(points: Any, width: int) -> NDArray[Any]:
     """Return points as an array of shape (rows, width) without copying, or say what is wrong with its structure."""
     array = np.asarray(points) if hasattr(points, "__array__") else _from_lists(points)
-    if isinstance(points, np.ma.MaskedArray):
-        array = np.ma.filled(points.astype(np.float64), np.nan)  # what is masked is missing
     if array.dtype.kind not in "fiub":
         raise DataError(
             f"The data must be an array of numbers, got type {array.dtype.type.__name__}. "  # <U9 would tell a length
             "Convert the columns to numbers first."
         )
+    if isinstance(points, np.ma.MaskedArray):
+        array = np.ma.filled(points.astype(np.float64), np.nan)  # what is masked is missing
     if array.ndim == 1 and (width == 1 or len(array) == 0):  # an empty list has no columns; it must not raise either
         array = array.reshape(-1, width)
     if array.ndim != 2 or array.shape[1] != width:

@@ -24,6 +24,8 @@ def noise_variance(scale: Fraction) -> float:
         1.8413
     """
     x = float(1 / scale)
+    if x < 1e-150:
+        return math.inf
     return 2 * math.exp(-x) / math.expm1(-x) ** 2
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from privmeasure.blocks import thread_count
-from privmeasure.counts import CellCounts, Partition, Progress, Source
+from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Source
 from privmeasure.domains import Box, Domain, Integers
-from privmeasure.errors import ArgumentError, DataError
+from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError
 from privmeasure.mechanisms.bounds import hvz, t1, t2, t3
 from privmeasure.mechanisms.recipe import DEFAULT, Recipe, RuleName, paper
 from privmeasure.mechanisms.schedule import (
@@ -38,7 +38,7 @@ from privmeasure.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy
 from privmeasure.release import CellMeasure
 
-MAX_CELLS = 1 << 26
+MAX_CELLS = DENSE_CELLS
 """The public limit of the tree that is held in memory: about 1 GiB."""
 
 
@@ -79,9 +79,15 @@ class PMM:
                 f"depth must be a whole number from 0 to {deepest} for this domain, got {self.depth!r}."
             )
         if self.rows is not None and not (_is_whole(self.rows) and 1 <= self.rows < 2**53):
-            raise ArgumentError(f"rows must be a whole number of at least 1, got {self.rows!r}.")
-        if not (_is_whole(self.max_cells) and 2 <= self.max_cells <= MAX_CELLS << 8):
-            raise ArgumentError(f"max_cells must be a whole number from 2 to {MAX_CELLS << 8}, got {self.max_cells!r}.")
+            raise ArgumentError(f"rows must be a whole number from 1 to 2**53, got {self.rows!r}.")
+        if not (_is_whole(self.max_cells) and 2 <= self.max_cells <= MAX_CELLS):
+            raise ArgumentError(
+                f"max_cells must be a whole number from 2 to {MAX_CELLS}, got {self.max_cells!r}. Deeper trees are "
+                "evaluated lazily."
+            )
+        for name in ("depth", "rows", "max_cells"):  # NumPy's integers would not go into a JSON header
+            value = getattr(self, name)
+            object.__setattr__(self, name, value if value is None else int(value))
         thread_count(self.threads)
         if self.recipe.rule == "isotonic":
             self._check_isotonic()
@@ -112,15 +118,27 @@ class PMM:
         rows = self.rows if rows is None else rows
         if rows is None or not _is_whole(rows) or not 1 <= rows < 2**53:
             raise ArgumentError(
-                f"rows must be a whole number of at least 1, got {rows!r}. Give the number of rows to plan for: "
+                f"rows must be a whole number from 1 to 2**53, got {rows!r}. Give the number of rows to plan for: "
                 "a public one, or a guess. It is not read from data."
             )
-        return self._plan(rows, "public" if rows == self.rows else "assumed")
+        return self._plan(int(rows), "public" if rows == self.rows else "assumed")
 
     def release(self, source: Source, key: Key, progress: Progress | None = None) -> CellMeasure:
-        """Spend the budget and return what anyone may see; the key is destroyed."""
+        """Spend the budget and return what anyone may see; the key is destroyed.
+
+        An error that is not ours (memory runs out, a domain has a fault) may show sizes or values in its text. Only its
+        type is told, unless the key is insecure and there is nothing to protect.
+        """
         try:
             return self._release(source, key, progress or (lambda stage, fraction: None))
+        except Exception as error:
+            if isinstance(error, PrivmeasureError) or not key.private:
+                raise
+            raise ReleaseError(
+                f"The release failed ({type(error).__name__}), and its cause may depend on the data, so it is not "
+                "shown. Nothing was published, but count epsilon as spent. To find the cause, repeat it with "
+                "insecure_seed= on data that are not private."
+            ) from None
         finally:
             key.destroy()
 
@@ -149,8 +167,14 @@ class PMM:
             leaf_diameter=self.domain.diameter(depth),
             evaluation="lazy" if lazy else "whole tree",
             bounds=self._bounds(scales, depth, rows, lazy=lazy),
-            memory_bytes=16 * min(self.max_cells, 1 << depth),
+            memory_bytes=self._memory(depth, rows, lazy=lazy),
         )
+
+    def _memory(self, depth: int, rows: int, *, lazy: bool) -> int:
+        """Return about how many bytes the tree takes beside the data: 16 a cell, 56 where the tree is uneven."""
+        if lazy:
+            return 64 * rows
+        return (16 if self.domain.size(depth) == 1 << depth else 56) << depth
 
     def _budgets(self, rows: int) -> tuple[dict[int, Fraction], bool]:
         """Return the budget of every measured level, the deepest being the depth, and whether the tree is lazy."""
@@ -196,10 +220,11 @@ class PMM:
     # ------------------------------------------------------------------------------------------------- the gate
 
     def _release(self, source: Source, key: Key, progress: Progress) -> CellMeasure:
-        fixed = self._plan_is_fixed or self.privacy.rows_are_public
         counts: CellCounts | None = None
+        root = self.privacy.epsilon * ROOT_SHARE
         if self._plan_is_fixed:
             plan = self._plan(self.rows or 1, "public")
+            root = plan.budgets[0] if plan.budgets else root
             (counts,) = source.count([Partition.of(self.domain, plan.depth)], progress)
             total = counts.total
         else:
@@ -213,9 +238,7 @@ class PMM:
                 )
             rows_are: RowsAre = "public"
         else:
-            # the price of the root is known already: either the plan is fixed or it is ROOT_SHARE
-            budget = plan.budgets[0] if fixed else self.privacy.epsilon * ROOT_SHARE
-            law = discrete_laplace(self.privacy.sensitivity / budget)
+            law = discrete_laplace(self.privacy.sensitivity / root)  # known before anything private was read
             total = max(1, total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0]))
             rows_are = "released"
         # From here on `total` is public. The true number of rows is not read again.
@@ -240,7 +263,7 @@ class PMM:
             cells=cells,
             mass=mass,
             plan=plan,
-            recipe=self.recipe.to_json(),
+            recipe=self.recipe.to_json() | ({"inference": "none"} if plan.evaluation == "lazy" else {}),
             placement=self.recipe.placement,
             private=key.private,
         )

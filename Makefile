@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow lint format bench bench-large pages clean help
+.PHONY: venv demo test test-slow lint format bench bench-rates bench-large pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ bench: .venv/ready-bench ## speed and accuracy; writes benchmarks/results
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/accuracy.py
+
+bench-rates: .venv/ready-bench ## the rates of the theorems: table and picture
+	$(BIN)/python benchmarks/rates.py
 
 bench-large: .venv/ready-bench ## 10^8 points: time and peak memory
 	$(BIN)/python benchmarks/large.py

@@ -2,7 +2,7 @@
 
 from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.errors import PrivmeasureError
-from privmeasure.mechanisms import PMM, Recipe
+from privmeasure.mechanisms import PMM, PSMM, Recipe
 from privmeasure.plan import Plan
 from privmeasure.privacy import Privacy
 from privmeasure.release import CellMeasure, load
@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PMM",
+    "PSMM",
     "Box",
     "Categories",
     "CellMeasure",

@@ -10,12 +10,14 @@ from privmeasure.domains import Box, Domain, Points
 from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, DataError, SpentError
 from privmeasure.inverse import EPSILONS, ROWS, smallest
-from privmeasure.mechanisms import PMM, Recipe
+from privmeasure.mechanisms import PMM, PSMM, Recipe
 from privmeasure.mechanisms.recipe import DEFAULT
 from privmeasure.noise.entropy import Key
 from privmeasure.plan import Plan
 from privmeasure.privacy import Neighbours, Privacy
 from privmeasure.release import CellMeasure, Order
+
+CENTRED = Recipe(placement="centre")
 
 
 class Synthesizer:
@@ -39,7 +41,7 @@ class Synthesizer:
         neighbours: Neighbours,
         rows: int | None = None,
         rows_per_person: int = 1,
-        mechanism: Literal["pmm"] = "pmm",
+        mechanism: Literal["pmm", "psmm"] = "pmm",
         recipe: Recipe = DEFAULT,
         depth: int | None = None,
         threads: int | None = None,
@@ -50,11 +52,17 @@ class Synthesizer:
                 f"domain must be a Domain such as Box([(0, 1), (0, 1)]), got {type(domain).__name__}. "
                 "It says where points may lie, and is public."
             )
-        if mechanism != "pmm":
-            raise ArgumentError(f"mechanism must be 'pmm', got {mechanism!r}.")
+        if mechanism not in ("pmm", "psmm"):
+            raise ArgumentError(f"mechanism must be 'pmm' (a tree) or 'psmm' (a flat histogram), got {mechanism!r}.")
+        if mechanism == "psmm" and recipe not in (DEFAULT, CENTRED):
+            raise ArgumentError("recipe is for mechanism='pmm'; with 'psmm' only its placement can be chosen.")
         self.domain = domain
         self.privacy = Privacy(epsilon, neighbours, rows_per_person)
-        self.mechanism = PMM(domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
+        self.mechanism: PMM | PSMM = (
+            PMM(domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
+            if mechanism == "pmm"
+            else PSMM(domain, self.privacy, depth=depth, rows=rows, placement=recipe.placement, threads=threads)
+        )
         self._threads = threads
         self._release: CellMeasure | None = None
         self._started = False
@@ -89,7 +97,7 @@ class Synthesizer:
         found: int = smallest(ROWS, lambda rows: mechanism.plan(rows).guarantee, w1, "rows")
         return found
 
-    def _at(self, epsilon: Any) -> PMM:
+    def _at(self, epsilon: Any) -> PMM | PSMM:
         return replace(self.mechanism, privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
 
     def fit(self, data: Any, *, progress: Progress | None = None, insecure_seed: int | None = None) -> "Synthesizer":

@@ -19,7 +19,7 @@ import pytest
 from scipy.stats import beta
 
 from privmeasure import Box, Recipe, Synthesizer
-from privmeasure.mechanisms import pmm, tree
+from privmeasure.mechanisms import base, tree
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 
@@ -103,7 +103,7 @@ def proved_loss(audit: Audit, runs: int, alarm: float) -> float:
 
 @pytest.fixture
 def quarter_noise(monkeypatch):
-    for module in (pmm, tree):
+    for module in (base, tree):
         monkeypatch.setattr(module, "discrete_laplace", lambda scale: discrete_laplace(scale / 4))
 
 

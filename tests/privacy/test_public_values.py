@@ -23,7 +23,7 @@ from privmeasure.counts import CellCounts, Partition
 from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SpentError
 from privmeasure.files import HEADER_KEY
-from privmeasure.mechanisms import pmm, tree
+from privmeasure.mechanisms import base, tree
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 
@@ -51,7 +51,7 @@ def force(monkeypatch):
     """Return a function that fixes the noisy number of rows of data with a known number of rows."""
 
     def force(rows, total):
-        monkeypatch.setattr(pmm, "discrete_laplace", lambda scale: Forced(scale, rows, total))
+        monkeypatch.setattr(base, "discrete_laplace", lambda scale: Forced(scale, rows, total))
 
     return force
 
@@ -247,7 +247,7 @@ def random_case(rng):
 def test_budgets_add_up_to_at_most_epsilon_exactly(monkeypatch):
     """As fractions, over a random grid; and the noise of a level is what its budget buys, exactly."""
     rng, made, refused = random.Random(5), 0, 0
-    monkeypatch.setattr(pmm, "discrete_laplace", lambda scale: None)  # tables are not needed to plan
+    monkeypatch.setattr(base, "discrete_laplace", lambda scale: None)  # tables are not needed to plan
     for _ in range(1500):
         domain, privacy, recipe, options = random_case(rng)
         try:
@@ -284,7 +284,7 @@ def test_what_is_spent_is_what_was_planned(monkeypatch, recipe):
             drawn.extend((part, level, int(cell), self.scale) for cell in cells)
             return discrete_laplace(self.scale).draw(key, part=part, level=level, cells=cells)
 
-    for module in (pmm, tree):
+    for module in (base, tree):
         monkeypatch.setattr(module, "discrete_laplace", Recorder)
     for neighbours in ("add-remove", "replace"):
         for options in ({}, {"rows": 700}, {"depth": 5}):

@@ -48,11 +48,11 @@ class Box:
         """The deepest level at which doubles still tell two neighbouring cells apart on every axis."""
         finest = [_resolution(low, high) - 1 for low, high in self.bounds]
         levels = range(DEEPEST_LEVEL, -1, -1)
-        return next(j for j in levels if all(k <= f for k, f in zip(self._cuts(j), finest, strict=True)))
+        return next(j for j in levels if all(k <= f for k, f in zip(self.cuts(j), finest, strict=True)))
 
     def diameter(self, level: int) -> float:
         """Return max_i w_i 2^-k_i."""
-        return max(w * 2.0**-k for w, k in zip(self.weights, self._cuts(level), strict=True))
+        return max(w * 2.0**-k for w, k in zip(self.weights, self.cuts(level), strict=True))
 
     def radius(self, level: int) -> float:
         """Return half the diameter: centres are midpoints."""
@@ -140,8 +140,13 @@ class Box:
         """Return bounds and weights."""
         return {"kind": "box", "bounds": [list(pair) for pair in self.bounds], "weights": list(self.weights)}
 
-    def _cuts(self, level: int) -> tuple[int, ...]:
+    def cuts(self, level: int) -> tuple[int, ...]:
+        """Return how often each axis is cut on the way to a level."""
         return _interleaving(self.weights, level).cuts
+
+    def positions(self, cells: Cells, level: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return where each cell lies along every axis, counted from the low end."""
+        return np.stack(_interleaving(self.weights, level).split(cells.view(np.int64)), axis=1)
 
     def __repr__(self) -> str:
         """Show what was given."""

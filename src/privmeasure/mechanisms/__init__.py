@@ -2,6 +2,7 @@
 
 from privmeasure.mechanisms.base import Mechanism
 from privmeasure.mechanisms.pmm import PMM
+from privmeasure.mechanisms.psmm import PSMM
 from privmeasure.mechanisms.recipe import Recipe
 
-__all__ = ["PMM", "Mechanism", "Recipe"]
+__all__ = ["PMM", "PSMM", "Mechanism", "Recipe"]

@@ -1,10 +1,18 @@
 """What a mechanism is: the only door from private counts to public measures."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
 from typing import Protocol
 
+import numpy as np
+
 from privmeasure.counts import Progress, Source
+from privmeasure.errors import DataError, PrivmeasureError, ReleaseError
 from privmeasure.noise.entropy import Key
-from privmeasure.plan import Plan
+from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.plan import Plan, RowsAre
+from privmeasure.privacy import Privacy
 from privmeasure.release import Release
 
 
@@ -18,3 +26,45 @@ class Mechanism(Protocol):
     def release(self, source: Source, key: Key, progress: Progress | None = None) -> Release:
         """Spend the budget: count, add noise from the key, destroy the key, return what anyone may see."""
         ...
+
+
+@contextmanager
+def gate(key: Key) -> Iterator[None]:
+    """Guard a release: the key is destroyed at the end, and no error shows more than its type.
+
+    An error that is not ours (memory runs out, a domain has a fault) may show sizes or values in its text. It is
+    replaced, unless the key is insecure and there is nothing to protect.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, PrivmeasureError) or not key.private:
+            raise
+        raise ReleaseError(
+            f"The release failed ({type(error).__name__}), and its cause may depend on the data, so it is not "
+            "shown. Nothing was published, but count epsilon as spent. To find the cause, repeat it with "
+            "insecure_seed= on data that are not private."
+        ) from None
+    finally:
+        key.destroy()
+
+
+def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tuple[int, RowsAre]:
+    """Return a number of rows that anyone may see: the exact one if that is public, else with noise, at least 1.
+
+    Guarantee:  privacy   budget-DP under "add-remove"; under "replace" the number is public
+    """
+    if privacy.rows_are_public:
+        if total == 0:
+            raise DataError(
+                "The data have no rows. With neighbours='replace' the number of rows is public and kept exactly, "
+                "and there is no probability measure on nothing: give at least one row, or use 'add-remove'."
+            )
+        return total, "public"
+    law = discrete_laplace(privacy.sensitivity / budget)
+    return max(1, total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0])), "released"
+
+
+def is_whole(value: object) -> bool:
+    """Say whether a value is a whole number, of Python or of NumPy."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -91,3 +91,26 @@ def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blu
                 error = min(error, 1.5 * float(scales[level]))
             total += domain.total_diameter(level - 1) * (error + 1) / 2
     return total / rows + rho
+
+
+def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:
+    """Return the bound of PSMM: (2/n) E||xi||_BL + rho, the norm of the noise xi bounded along the tree of cells.
+
+    The truth is among the measures that are searched, so the closest one is at most twice as far from it as the noisy
+    histogram is. Sending noise from child to child, level by level, and making up for its sum costs at most
+
+        E||xi||_BL <= sqrt(2/pi) [ sum_(j>=1) Delta_(j-1) sqrt(2 2^(r-j) v) / 2 + D sqrt(2^r v) ].
+
+    A total that is noisy itself adds twice its error.
+
+    References: [HVZ23] accuracy of Algorithm 1, with the bound of docs/mathematics.md
+    """
+    if level not in scales:
+        return rho
+    v, constant, diameter = noise_variance(scales[level]), math.sqrt(2 / math.pi), domain.diameter(0)
+    tree = sum(domain.total_diameter(j - 1) * math.sqrt(2 * 2.0 ** (level - j) * v) / 2 for j in range(1, level + 1))
+    total = diameter * math.sqrt(domain.size(level) * v)
+    error = 2 * constant * (tree + total)
+    if not exact_total:
+        error += 2 * (diameter * float(scales[0]) if 0 in scales and level > 0 else constant * total)
+    return error / rows + rho

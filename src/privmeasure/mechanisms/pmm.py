@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from privmeasure.blocks import thread_count
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Source
 from privmeasure.domains import Box, Domain, Integers
-from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError
+from privmeasure.errors import ArgumentError
+from privmeasure.mechanisms.base import gate, is_whole, public_total
 from privmeasure.mechanisms.bounds import hvz, t1, t2, t3
 from privmeasure.mechanisms.recipe import DEFAULT, Recipe, RuleName, paper
 from privmeasure.mechanisms.schedule import (
@@ -33,7 +32,7 @@ from privmeasure.mechanisms.schedule import (
 )
 from privmeasure.mechanisms.tree import tree_masses
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import LARGEST_SCALE, check_scale, discrete_laplace
+from privmeasure.noise.laplace import LARGEST_SCALE, check_scale
 from privmeasure.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy
 from privmeasure.release import CellMeasure
@@ -74,13 +73,13 @@ class PMM:
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
         deepest = min(DEEPEST_DEPTH, self.domain.deepest)
-        if self.depth is not None and not (_is_whole(self.depth) and 0 <= self.depth <= deepest):
+        if self.depth is not None and not (is_whole(self.depth) and 0 <= self.depth <= deepest):
             raise ArgumentError(
                 f"depth must be a whole number from 0 to {deepest} for this domain, got {self.depth!r}."
             )
-        if self.rows is not None and not (_is_whole(self.rows) and 1 <= self.rows < 2**53):
+        if self.rows is not None and not (is_whole(self.rows) and 1 <= self.rows < 2**53):
             raise ArgumentError(f"rows must be a whole number from 1 to 2**53, got {self.rows!r}.")
-        if not (_is_whole(self.max_cells) and 2 <= self.max_cells <= MAX_CELLS):
+        if not (is_whole(self.max_cells) and 2 <= self.max_cells <= MAX_CELLS):
             raise ArgumentError(
                 f"max_cells must be a whole number from 2 to {MAX_CELLS}, got {self.max_cells!r}. Deeper trees are "
                 "evaluated lazily."
@@ -116,7 +115,7 @@ class PMM:
     def plan(self, rows: int | None = None) -> Plan:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing."""
         rows = self.rows if rows is None else rows
-        if rows is None or not _is_whole(rows) or not 1 <= rows < 2**53:
+        if rows is None or not is_whole(rows) or not 1 <= rows < 2**53:
             raise ArgumentError(
                 f"rows must be a whole number from 1 to 2**53, got {rows!r}. Give the number of rows to plan for: "
                 "a public one, or a guess. It is not read from data."
@@ -124,23 +123,9 @@ class PMM:
         return self._plan(int(rows), "public" if rows == self.rows else "assumed")
 
     def release(self, source: Source, key: Key, progress: Progress | None = None) -> CellMeasure:
-        """Spend the budget and return what anyone may see; the key is destroyed.
-
-        An error that is not ours (memory runs out, a domain has a fault) may show sizes or values in its text. Only its
-        type is told, unless the key is insecure and there is nothing to protect.
-        """
-        try:
+        """Spend the budget and return what anyone may see; the key is destroyed."""
+        with gate(key):
             return self._release(source, key, progress or (lambda stage, fraction: None))
-        except Exception as error:
-            if isinstance(error, PrivmeasureError) or not key.private:
-                raise
-            raise ReleaseError(
-                f"The release failed ({type(error).__name__}), and its cause may depend on the data, so it is not "
-                "shown. Nothing was published, but count epsilon as spent. To find the cause, repeat it with "
-                "insecure_seed= on data that are not private."
-            ) from None
-        finally:
-            key.destroy()
 
     # ------------------------------------------------------------------------------------------------- planning
 
@@ -230,17 +215,7 @@ class PMM:
         else:
             (everyone,) = source.count([Partition(())])
             total = everyone.total
-        if self.privacy.rows_are_public:
-            if total == 0:
-                raise DataError(
-                    "The data have no rows. With neighbours='replace' the number of rows is public and kept exactly, "
-                    "and there is no probability measure on nothing: give at least one row, or use 'add-remove'."
-                )
-            rows_are: RowsAre = "public"
-        else:
-            law = discrete_laplace(self.privacy.sensitivity / root)  # known before anything private was read
-            total = max(1, total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0]))
-            rows_are = "released"
+        total, rows_are = public_total(total, self.privacy, root, key)
         # From here on `total` is public. The true number of rows is not read again.
         plan = self._plan(total, rows_are)
         if counts is None:
@@ -267,7 +242,3 @@ class PMM:
             placement=self.recipe.placement,
             private=key.private,
         )
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -113,6 +113,19 @@ def paper_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
     return min(depth, limit)
 
 
+def flat_level(domain: Domain, privacy: Privacy, rows: int, most: int) -> int:
+    """Return the level of a flat histogram: the finest with at most the wanted cells, where the diameter drops.
+
+    Wanted are epsilon n / D cells, or on a line, where noise adds up along the way, (epsilon n / D)^(2/3).
+    """
+    wanted = max(1.0, float(privacy.epsilon) / privacy.sensitivity * rows)
+    on_a_line = domain.total_diameter(min(8, domain.deepest)) <= domain.total_diameter(0)
+    wanted = min(float(most), wanted ** (2 / 3) if on_a_line else wanted)
+    levels = range(1, useful_depth(domain, min(domain.deepest, DEEPEST_DEPTH)) + 1)
+    drops = [level for level in levels if domain.diameter(level) < domain.diameter(level - 1)]
+    return max((level for level in drops if domain.size(level) <= wanted), default=0)
+
+
 def useful_depth(domain: Domain, limit: int) -> int:
     """Return the first level whose cells are all single points, where splitting ends, or the limit."""
     return next((level for level in range(limit) if domain.diameter(level) == 0), limit)

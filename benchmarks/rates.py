@@ -1,0 +1,119 @@
+"""Rates: W1 against epsilon n, for both mechanisms and the naive ways that the paper argues against; fitted slopes.
+
+Uniform data, epsilon = 1, neighbours = replace. Estimators: exact on the line; exact flow on grids of 128^2 and 32^3
+cells; sliced W1 on all points for d = 4. Naive ways: noise on the location of each point; a flat noisy histogram,
+clipped at 0 and scaled back. Writes a table and a picture.
+"""
+
+import math
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+import distances
+import privmeasure as pm
+from privmeasure.engines.memory import ArraySource
+from privmeasure.noise.entropy import Key
+from privmeasure.sampling import scale_mass
+from record import RESULTS, save, table
+
+EXPONENTS = range(8, 19, 2)
+SEEDS = 5
+METHODS = {
+    "PMM paper": (1, 2, 3, 4),
+    "PMM default": (1, 2, 3, 4),
+    "PSMM": (1, 2, 3),
+    "histogram, clipped": (1, 2, 3),
+    "noise on points": (1, 2, 3, 4),
+}
+
+
+def theory(method: str, d: int) -> float:
+    """Return the exponent of epsilon n in the theorem, logarithms aside."""
+    if method == "noise on points":
+        return 0.0
+    if method.startswith("PMM"):
+        return -1.0 / d
+    return -0.5 if d == 1 else -1.0 / d
+
+
+def synthetic(method: str, x: np.ndarray, seed: int) -> np.ndarray:
+    rows, d = x.shape
+    box, privacy, source = pm.Box([(0, 1)] * d), pm.Privacy(1, "replace"), ArraySource(x, width=d, threads=1)
+    rng = np.random.default_rng([seed, rows])
+    if method == "noise on points":  # local privacy: each point hides itself
+        return np.clip(x + rng.laplace(0, d, x.shape), 0, 1)
+    if method == "histogram, clipped":
+        level = pm.PSMM(box, privacy).plan(rows).depth
+        cells = np.arange(1 << level, dtype=np.uint64)
+        counts = np.bincount(box.locate(x, level).view(np.int64), minlength=1 << level)
+        p = math.exp(-1 / 2)
+        noisy = np.maximum(counts + rng.geometric(1 - p, len(cells)) - rng.geometric(1 - p, len(cells)), 0)
+        return box.draw(np.repeat(cells, scale_mass(noisy, rows)), level, np.random.Generator(np.random.SFC64(seed)))
+    mechanism = {
+        "PMM paper": lambda: pm.PMM.paper(box, privacy, rows=rows),
+        "PMM default": lambda: pm.PMM(box, privacy),
+        "PSMM": lambda: pm.PSMM(box, privacy),
+    }[method]()
+    return mechanism.release(source, Key.insecure(seed)).sample(seed=seed, threads=1)
+
+
+def measure(case: tuple[str, int, int, int]) -> float:
+    method, d, exponent, seed = case
+    x = np.random.default_rng([seed, d, exponent]).random((2**exponent, d))
+    y = synthetic(method, x, seed)
+    match d:
+        case 1:
+            return distances.line(x, y)
+        case 2:
+            return distances.grid(x, y, 128)
+        case 3:
+            return distances.grid(x, y, 32)
+    return distances.sliced(x, y, directions=50)
+
+
+def draw(points: list[dict], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 4, figsize=(16, 4.6), sharex=True, layout="constrained")
+    for d, axis in enumerate(axes, 1):
+        for colour, method in enumerate(METHODS):
+            mine = [point for point in points if point["d"] == d and point["method"] == method]
+            if mine:
+                x, y, e = ([point[key] for point in mine] for key in ("epsilon n", "W1", "se"))
+                axis.errorbar(x, y, yerr=e, marker="o", markersize=3, label=method, color=f"C{colour}")
+        axis.set(title=f"d = {d}" + (", sliced" if d == 4 else ""), xscale="log", yscale="log", xlabel="epsilon n")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("W1 to the data")
+    axes[0].legend(fontsize=8)
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    cases = [(m, d, e, s) for m, ds in METHODS.items() for d in ds for e in EXPONENTS for s in range(SEEDS)]
+    with ProcessPoolExecutor(2) as pool:
+        found = dict(zip(cases, pool.map(measure, cases, chunksize=4), strict=True))
+    points, slopes = [], []
+    for method, ds in METHODS.items():
+        for d in ds:
+            line = []
+            for e in EXPONENTS:
+                runs = [found[method, d, e, s] for s in range(SEEDS)]
+                se = float(np.std(runs, ddof=1) / math.sqrt(SEEDS))
+                line.append({"method": method, "d": d, "epsilon n": 2**e, "W1": float(np.mean(runs)), "se": se})
+            points += line
+            logs = [[math.log2(point[key]) for point in line] for key in ("epsilon n", "W1")]
+            slope = float(np.polyfit(*logs, 1)[0])
+            slopes.append({"method": method, "d": d, "slope": slope, "theorem, logs aside": theory(method, d)})
+    print(f"W1 against epsilon n\n{table(points)}\n\nfitted slopes\n{table(slopes)}")
+    RESULTS.mkdir(exist_ok=True)
+    draw(points, RESULTS / "rates.png")
+    save("rates", points=points, slopes=slopes)
+
+
+if __name__ == "__main__":
+    main()

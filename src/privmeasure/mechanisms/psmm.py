@@ -8,13 +8,12 @@ metric but no natural tree, and for few rows.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from privmeasure.blocks import thread_count
 from privmeasure.counts import CellCounts, Partition, Progress, Source
-from privmeasure.domains import Domain
+from privmeasure.domains import Cells, Domain
 from privmeasure.errors import ArgumentError
 from privmeasure.mechanisms.base import gate, is_whole, public_total
 from privmeasure.mechanisms.bounds import flat
@@ -149,7 +148,7 @@ class PSMM:
         """Return how far the data are from centres, and drawn points from theirs."""
         return self.domain.radius(level) * (1 if self.placement == "centre" else 2)
 
-    def _cells(self, level: int) -> Any:
+    def _cells(self, level: int) -> Cells:
         cells = np.arange(1 << level, dtype=np.uint64)
         return cells[self.domain.exists(cells, level)]
 
@@ -157,26 +156,23 @@ class PSMM:
 
     def _release(self, source: Source, key: Key, progress: Progress) -> CellMeasure:
         counts: CellCounts | None = None
-        if self.depth is not None or self.rows is not None:
+        if self.depth is not None or self.rows is not None:  # the level is public already
             (counts,) = source.count([Partition.of(self.domain, self._plan(self.rows or 1, "public").depth)], progress)
-            total = counts.total
-        else:
-            (everyone,) = source.count([Partition(())])
-            total = everyone.total
+        total: int | None = None  # stays private unless it is public or bought; then it is read off the noisy counts
         rows_are: RowsAre = "released"
         if self.privacy.rows_are_public or self._buys_rows:
-            total, rows_are = public_total(total, self.privacy, self.privacy.epsilon * ROOT_SHARE, key)
-            # `total` is public now; otherwise it is private still, and replaced by the sum of noisy counts below
-        level = self._plan(total if self._buys_rows or self.privacy.rows_are_public else 1, rows_are).depth
+            true = source.count([Partition(())])[0].total if counts is None else counts.total
+            total, rows_are = public_total(true, self.privacy, self.privacy.epsilon * ROOT_SHARE, key)
+        level = self._plan(total or 1, rows_are).depth
         if counts is None:
             (counts,) = source.count([Partition.of(self.domain, level)], progress)
-        scale = self.privacy.sensitivity / (self._budgets(level).get(level) or self.privacy.epsilon)
         cells = self._cells(level)
-        if level or not (self.privacy.rows_are_public or self._buys_rows):
-            noisy = add_noise(counts.counts, level, scale, key, 0, thread_count(self.threads))[cells.view(np.int64)]
-        else:
+        if level == 0 and total is not None:
             noisy = np.full(1, total, np.int64)
-        if not (self.privacy.rows_are_public or self._buys_rows):
+        else:
+            scale = self.privacy.sensitivity / self._budgets(level)[level]
+            noisy = add_noise(counts.counts, level, scale, key, 0, thread_count(self.threads))[cells.view(np.int64)]
+        if total is None:
             total = max(1, int(noisy.sum()))
         # From here on everything is public.
         mass = project(self.domain, noisy, cells, level, total)

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow lint format bench bench-rates bench-large pages clean help
+.PHONY: venv demo test test-slow lint format bench bench-flat bench-rates bench-large pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,9 @@ bench: .venv/ready-bench ## speed and accuracy; writes benchmarks/results
 
 bench-rates: .venv/ready-bench ## the rates of the theorems: table and picture
 	$(BIN)/python benchmarks/rates.py
+
+bench-flat: .venv/ready-bench ## the flat mechanism and exact distances; which mechanism to choose
+	$(BIN)/python benchmarks/flat.py
 
 bench-large: .venv/ready-bench ## 10^8 points: time and peak memory
 	$(BIN)/python benchmarks/large.py

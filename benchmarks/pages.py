@@ -42,6 +42,14 @@ def numbers() -> str:
                 f"{summary['largest ratio']:.2f} at worst; {summary['ratio at our depth']:.2f} of the paper's "
                 "levels and rule at our depth."
             )
+    if flat := load("flat"):
+        most = flat["projection"][-1]
+        lines.append(
+            f"- **PSMM.** The closest measure to a noisy histogram of {most['cells']:,} cells takes "
+            f"{most['CPU seconds']:.1f} s and {most['peak GB']:.2f} GB; an exact W1 of two sets of 10^5 points on a "
+            f"128 x 128 grid {flat['distance']['seconds']:.1f} s. On 10^4 rows it is the better choice in "
+            f"{sum(row['choose'] == 'PSMM' for row in flat['choice'])} of {len(flat['choice'])} cases."
+        )
     if large := load("large"):
         lines.append(
             f"- **Size.** 10^8 points: {large['fit seconds'] + large['sample seconds']:.0f} s, peak memory "
@@ -50,7 +58,9 @@ def numbers() -> str:
     if lines:
         source = load("speed") or load("noise") or load("accuracy") or load("large") or {}
         cpu = source["machine"]
-        lines.append(f"\nMeasured by `make bench` and `make bench-large` on {cpu['cores']} cores ({cpu['cpu']}).")
+        lines.append(
+            f"\nMeasured by `make bench`, `bench-flat` and `bench-large` on {cpu['cores']} cores ({cpu['cpu']})."
+        )
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from privmeasure import domains, files
 from privmeasure.blocks import BLOCK, in_threads, thread_count
-from privmeasure.domains import Cells, Domain, Floats, Points
+from privmeasure.domains import Cells, Domain, Floats, Points, column_units
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.plan import Plan
 from privmeasure.sampling import Mass, Rows, interval_quantile, scale_mass
@@ -136,6 +136,26 @@ class CellMeasure:
         if not present.any():
             return float("nan")
         return interval_quantile(low[present], high[present], self.mass[present], q)
+
+    def error_bar(self, *, lipschitz: float | None = None, column: int | None = None) -> float:
+        """Return how far a statistic of the release is from that of the data, in expectation: L times the guarantee.
+
+        W1 bounds every statistic that is the mean of a function f with |f(x) - f(y)| <= L d(x, y), also those that
+        nobody planned. Give L as `lipschitz`; or a `column` for the mean of that column, or of anything that changes no faster
+        (clipped values, the loss of a quantile), in the column's own units. Infinite where the column jumps between
+        points that are near.
+
+        References: Kantorovich-Rubinstein duality
+        """
+        if (lipschitz is None) == (column is None):
+            raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
+        if column is not None:
+            if not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
+                raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
+            lipschitz = column_units(self.domain)[column]
+        if not isinstance(lipschitz, int | float) or not lipschitz >= 0:
+            raise ArgumentError(f"lipschitz must be a number of at least 0, got {lipschitz!r}.")
+        return float(lipschitz * self.plan.guarantee)
 
     def to_frame(self) -> Any:
         """Return the measure as a pyarrow table: cell, mass, and the lowest and highest value of each column."""

@@ -1,10 +1,13 @@
 """From a wanted accuracy back to epsilon or rows."""
 
+import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import privmeasure as pm
+from privmeasure.domains import column_units
 from privmeasure.errors import ArgumentError
 from privmeasure.inverse import EPSILONS, ROWS, smallest
 
@@ -71,3 +74,35 @@ def test_what_cannot_be_had_is_said():
 def test_a_bumpy_guarantee_still_gives_one_that_is_enough():
     bumpy = {1: 9.0, 2: 1.0, 3: 9.0, 4: 9.0, 5: 1.0}
     assert smallest([1, 2, 3, 4, 5], bumpy.__getitem__, 2.0, "rows") == 2
+
+
+def test_error_bars_are_in_the_units_of_the_columns():
+    x = np.random.default_rng(0).normal((30, 0.2), (5, 0.1), (5_000, 2))
+    release = pm.Synthesizer(pm.Box([(0, 100), (0, 1)]), epsilon=1, neighbours="replace").fit(x).release_
+    bars = [release.error_bar(column=i) for i in (0, 1)]
+    assert bars == pytest.approx([100 * release.plan.guarantee, release.plan.guarantee])
+    clipped = np.clip(x, 0, (100, 1))
+    assert (np.abs(release.sample(seed=1).mean(axis=0) - clipped.mean(axis=0)) <= bars).all()
+    assert release.error_bar(lipschitz=3) == pytest.approx(3 * release.plan.guarantee)
+
+
+def test_columns_that_jump_have_no_error_bar():
+    domain = pm.Product([pm.Integers(0, 10), pm.Circle(24.0), pm.Categories(3), pm.Nullable(pm.Box([(0, 1)]))])
+    assert column_units(domain) == (10.0, math.inf, math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"lipschitz": 1, "column": 0}, {"lipschitz": -1}, {"lipschitz": "a"}, {"column": 5}]
+)
+def test_wrong_error_bars(wrong):
+    release = pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours="replace").fit(np.zeros(9)).release_
+    with pytest.raises(ArgumentError):
+        release.error_bar(**wrong)
+
+
+@pytest.mark.parametrize("domain", [pm.Box([(0, 5), (1, 2)], weights=[1, 3]), pm.Integers(-4, 9)])
+def test_no_column_changes_faster_than_its_unit(domain):
+    rng = np.random.default_rng(1)
+    cells = np.zeros(4000, np.uint64)
+    x, y = (domain.draw(cells, 0, rng) for _ in range(2))
+    assert (np.abs(x - y) <= domain.distance(x, y)[:, None] * np.array(column_units(domain)) + 1e-9).all()

@@ -11,6 +11,7 @@ from privmeasure.domains.finite import MOST_POINTS, Finite
 from privmeasure.domains.line import Circle, Integers
 from privmeasure.domains.product import Nullable, Product
 from privmeasure.domains.sphere import Sphere
+from privmeasure.domains.units import column_units
 from privmeasure.errors import ArgumentError, ReleaseFileError
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Points",
     "Product",
     "Sphere",
+    "column_units",
     "from_json",
 ]
 

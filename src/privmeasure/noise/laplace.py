@@ -46,7 +46,7 @@ class DiscreteLaplace:
 
     Notation:   p = exp(-1/scale)    q quotient base (a power of two)    H high digit    R remainder, 0 <= R < q
     Guarantee:  privacy   Lap_Z(D / epsilon) added to an integer of sensitivity D is epsilon-DP, exactly
-                cost      about 10 ns a draw at scales up to 10^4; set-up below 20 ms a scale
+                cost      nanoseconds a draw, milliseconds of set-up a scale: `make bench` prints both
     References: [HVZ23] section 1.4 (discrete Laplacian); [CKS20] Definition 3
 
     Examples:

@@ -141,9 +141,9 @@ class CellMeasure:
         """Return how far a statistic of the release is from that of the data, in expectation: L times the guarantee.
 
         W1 bounds every statistic that is the mean of a function f with |f(x) - f(y)| <= L d(x, y), also those that
-        nobody planned. Give L as `lipschitz`; or a `column` for the mean of that column, or of anything that changes no faster
-        (clipped values, the loss of a quantile), in the column's own units. Infinite where the column jumps between
-        points that are near.
+        nobody planned. Give L as `lipschitz`; or a `column` for the mean of that column, or of anything that changes no
+        faster (clipped values, the loss of a quantile), in the column's own units. Infinite where the column jumps
+        between points that are near.
 
         References: Kantorovich-Rubinstein duality
         """

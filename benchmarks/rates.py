@@ -15,7 +15,7 @@ import distances
 import privmeasure as pm
 from privmeasure.engines.memory import ArraySource
 from privmeasure.noise.entropy import Key
-from privmeasure.sampling import scale_mass
+from privmeasure.transport import apportion
 from record import RESULTS, save, table
 
 EXPONENTS = range(8, 19, 2)
@@ -50,7 +50,7 @@ def synthetic(method: str, x: np.ndarray, seed: int) -> np.ndarray:
         counts = np.bincount(box.locate(x, level).view(np.int64), minlength=1 << level)
         p = math.exp(-1 / 2)
         noisy = np.maximum(counts + rng.geometric(1 - p, len(cells)) - rng.geometric(1 - p, len(cells)), 0)
-        return box.draw(np.repeat(cells, scale_mass(noisy, rows)), level, np.random.Generator(np.random.SFC64(seed)))
+        return box.draw(np.repeat(cells, apportion(noisy, rows)), level, np.random.Generator(np.random.SFC64(seed)))
     mechanism = {
         "PMM paper": lambda: pm.PMM.paper(box, privacy, rows=rows),
         "PMM default": lambda: pm.PMM(box, privacy),

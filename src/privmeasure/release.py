@@ -14,7 +14,8 @@ from privmeasure.blocks import BLOCK, in_threads, thread_count
 from privmeasure.domains import Cells, Domain, Floats, Points, column_units
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.plan import Plan
-from privmeasure.sampling import Mass, Rows, interval_quantile, scale_mass
+from privmeasure.sampling import Mass, Rows, interval_quantile
+from privmeasure.transport import apportion
 
 Order = Literal["random", "cell"]
 
@@ -97,7 +98,7 @@ class CellMeasure:
                 f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}."
             )
         count = thread_count(threads)
-        mass = self.mass if n is None else scale_mass(self.mass, int(n))
+        mass = self.mass if n is None else apportion(self.mass, int(n))
         points = np.empty((int(mass.sum()), self.domain.width))
         if len(points) == 0:
             return points

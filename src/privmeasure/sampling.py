@@ -1,4 +1,4 @@
-"""Turning masses into rows: how many rows a cell gets, and in what order. Public values only."""
+"""Turning masses into rows: in what order, and what they say about quantiles. Public values only."""
 
 from itertools import pairwise
 
@@ -16,24 +16,6 @@ CHUNK = BLOCK
 """Rows of a chunk in cell order."""
 
 Mass = NDArray[np.int64]
-
-
-def scale_mass(mass: Mass, rows: int) -> Mass:
-    """Return whole numbers that sum to `rows`, in proportion to mass, by cumulative rounding along the cells.
-
-    Every cell, and every run of cells, receives its share to within one row: c_k = floor(rows F_k + 1/2).
-
-    Examples:
-        >>> scale_mass(np.array([1, 1, 1]), 4)
-        array([1, 2, 1])
-    """
-    cumulative = np.cumsum(mass)
-    total = int(cumulative[-1])
-    if 2 * rows * total >= 2**62:
-        cumulative = cumulative.astype(object)  # whole numbers of any size
-    edges = ((2 * rows * cumulative + total) // (2 * total)).astype(np.int64)
-    edges[1:] -= edges[:-1].copy()
-    return edges
 
 
 class Rows:

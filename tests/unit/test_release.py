@@ -19,7 +19,8 @@ from privmeasure.domains import Categories, Integers
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.plan import Plan
 from privmeasure.release import CellMeasure
-from privmeasure.sampling import BUCKETS, Rows, scale_mass
+from privmeasure.sampling import BUCKETS, Rows
+from privmeasure.transport import apportion
 
 ALPHA = 1e-6
 """The chance that a statistical test of this file fails although nothing is wrong; all seeds are fixed besides."""
@@ -69,7 +70,7 @@ def test_with_n_every_run_of_cells_gets_its_share_to_within_one_row(measure, n):
     counts = np.zeros(len(measure.cells), np.int64)
     cells, found = histogram(measure, points)
     counts[np.searchsorted(measure.cells, np.array(cells, np.uint64))] = found
-    assert (counts == scale_mass(measure.mass, n)).all()
+    assert (counts == apportion(measure.mass, n)).all()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -77,7 +78,7 @@ def test_cumulative_rounding(seed):
     rng = np.random.default_rng(seed)
     mass = rng.integers(1, 10 ** rng.integers(1, 12), rng.integers(1, 60))
     n = int(10 ** rng.uniform(0, 12))
-    rows = scale_mass(mass, n)
+    rows = apportion(mass, n)
     assert rows.dtype == np.int64
     assert rows.sum() == n
     assert (rows >= 0).all()
@@ -91,8 +92,8 @@ def test_cumulative_rounding(seed):
 
 def test_equal_masses_at_their_own_size_stay():
     mass = np.array([3, 1, 4, 1, 5])
-    assert scale_mass(mass, 14).tolist() == mass.tolist()
-    assert scale_mass(mass, 28).tolist() == (2 * mass).tolist()
+    assert apportion(mass, 14).tolist() == mass.tolist()
+    assert apportion(mass, 28).tolist() == (2 * mass).tolist()
 
 
 @pytest.mark.parametrize("size", [2**31, 2**40, 2**53, 2**60])
@@ -102,7 +103,7 @@ def test_huge_products_do_not_overflow(size):
         exact, edges = [int(m) for m in mass], [0]
         for i in range(len(exact)):
             edges.append((2 * rows * sum(exact[: i + 1]) + sum(exact)) // (2 * sum(exact)))
-        assert scale_mass(mass, rows).tolist() == [b - a for a, b in pairwise(edges)]
+        assert apportion(mass, rows).tolist() == [b - a for a, b in pairwise(edges)]
 
 
 @pytest.mark.parametrize("order", ["random", "cell"])

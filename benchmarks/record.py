@@ -34,15 +34,14 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Return the commit that was measured, marked where files differ from it."""
-    run = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parent,
-        check=False,
-    )
-    return run.stdout.strip() or "unknown"
+    """Return the commit that was measured, marked where files other than results and pages differ from it."""
+
+    def git(*words: str) -> str:
+        run = subprocess.run(["git", *words], capture_output=True, text=True, cwd=RESULTS.parents[1], check=False)
+        return run.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", ".", ":!benchmarks/results", ":!README.md")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
 def save(name: str, **results: Any) -> None:

@@ -10,7 +10,7 @@ from privmeasure.domains import Cells, Floats
 
 BUCKETS = 256
 """Random order: rows are dealt to this many buckets, each of which is then shuffled in the cache."""
-GROUP = 4
+GROUP = 2
 """Buckets that are worked on together."""
 CHUNK = BLOCK
 """Rows of a chunk in cell order."""
@@ -98,7 +98,7 @@ class Rows:
         in_threads(scatter, len(streams), threads)
         self._scattered = scattered
         bounds = [0, *ends[:, -1].tolist()]
-        self.edges = bounds[::GROUP]
+        self.edges = [*bounds[:-1:GROUP], bounds[-1]]
         self._buckets = [bounds[i : i + GROUP + 1] for i in range(0, BUCKETS, GROUP)]
 
 

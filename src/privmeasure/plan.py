@@ -15,13 +15,15 @@ RowsAre = Literal["public", "assumed", "released"]
 class Bound:
     """One upper bound of the expected 1-Wasserstein distance between the data and the release.
 
-    `applies` is False for a bound of another mechanism that is shown for comparison; `about` says of which.
+    `applies` is False for a bound that is shown for comparison; `about` says of what it is. Where it is what another
+    mechanism would guarantee at the same public values, `mechanism` is the name of that one.
     """
 
     name: str
     value: float
     applies: bool
     about: str
+    mechanism: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Plan:
     def guarantee(self) -> float:
         """An upper bound of the expected W1 distance: the best bound, or the diameter of the whole space."""
         return min(self.best.value, self.diameter) if self.best else self.diameter
+
+    @property
+    def rival(self) -> Bound | None:
+        """The smallest bound of another mechanism at the same public values, or None where none was computed."""
+        return min((bound for bound in self.bounds if bound.mechanism), key=lambda bound: bound.value, default=None)
 
     @property
     def vacuous(self) -> bool:
@@ -102,7 +109,10 @@ class Plan:
         """Refuse fields of a wrong type, and budgets that are not what the promise allows."""
         numbers = [self.diameter, self.leaf_diameter, *(bound.value for bound in self.bounds)]
         wholes = [self.rows, self.depth, self.cells, self.memory_bytes, *self.levels]
-        texts = [self.mechanism, *(text for bound in self.bounds for text in (bound.name, bound.about))]
+        texts = [
+            self.mechanism,
+            *(text for bound in self.bounds for text in (bound.name, bound.about, bound.mechanism)),
+        ]
         if not (
             all(type(text) is str for text in texts)
             and all(type(whole) is int and 0 <= whole < 2**63 for whole in wholes)
@@ -142,6 +152,8 @@ class Plan:
 
     def _promises(self) -> list[str]:
         lines = [f"{bound.name:<10} {bound.value:<8.4g} {bound.about}" for bound in self.bounds]
+        if self.rival is not None:
+            lines.append(self._comparison(self.rival))
         if self.best is None:
             return [*lines, "guarantee  none is proved for this recipe"]
         if self.vacuous:
@@ -155,6 +167,16 @@ class Plan:
             f"space has diameter {self.diameter:.4g} ({self.best.name})"
         )
         return [*lines, text]
+
+    def _comparison(self, rival: Bound) -> str:
+        """Say in one line which mechanism guarantees most."""
+        if min(self.guarantee, rival.value) >= self.diameter:
+            return "best       no mechanism guarantees anything at these values"
+        if rival.value < self.guarantee:
+            own = "nothing" if self.vacuous else f"{self.guarantee:.4g}"
+            return f"best       mechanism={rival.mechanism!r} guarantees {rival.value:.4g} here, this one {own}"
+        other = "nothing" if rival.value >= self.diameter else f"{rival.value:.4g}"
+        return f"best       this mechanism, {self.mechanism!r}: {rival.mechanism!r} would guarantee {other}"
 
 
 def _size(count: int) -> str:

@@ -117,6 +117,8 @@ def exact_epsilon(epsilon: Any) -> Fraction:
             if not math.isfinite(epsilon):
                 raise ArgumentError(advice)
             exact = Fraction(repr(float(epsilon)))
+        elif re.search(r"[eE][+-]?\d{4}", str(epsilon)):  # written out, a huge exponent would fill the memory
+            raise ArgumentError(advice)
         else:
             exact = Fraction(epsilon)
             exact = Fraction(int(exact.numerator), int(exact.denominator))

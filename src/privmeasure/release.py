@@ -3,21 +3,27 @@
 This room is public. It cannot reach counts, engines or the data: nothing here can leak, however it is used.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privmeasure import domains, files
 from privmeasure.blocks import BLOCK, in_threads, thread_count
+from privmeasure.certificate import Certificate, certify
 from privmeasure.domains import Cells, Domain, Floats, Points, column_units
-from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
+from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.inference import existing
 from privmeasure.plan import Plan
-from privmeasure.sampling import Mass, Rows, interval_quantile
+from privmeasure.sampling import Mass, Rows, in_order, interval_quantile
 from privmeasure.transport import apportion
 
 Order = Literal["random", "cell"]
+Noisy = Mapping[int, NDArray[np.signedinteger[Any]]]
+"""The noisy counts of all cells of the measured levels below the root; 0 for cells that do not exist."""
 
 
 class Release(Protocol):
@@ -60,7 +66,9 @@ class Release(Protocol):
 class CellMeasure:
     """Whole-number masses on the cells of one level of a domain: what PMM releases.
 
-    `cells` are sorted and distinct, `mass` is above 0 and sums to the released number of rows.
+    `cells` are sorted and distinct, `mass` is above 0 and sums to the released number of rows. `noisy` are the counts
+    that the noise was added to, as they were released: what `certificate` needs. It is None after a lazy evaluation,
+    for more than 2^22 cells, and in files of versions that did not keep them.
     """
 
     domain: Domain
@@ -70,6 +78,7 @@ class CellMeasure:
     recipe: dict[str, Any]
     placement: Literal["uniform", "centre"]
     private: bool
+    noisy: Noisy | None = None
 
     @property
     def level(self) -> int:
@@ -89,6 +98,41 @@ class CellMeasure:
         Rows come in random order, or cell by cell with ``order="cell"``, which is faster. A seed makes the rows
         reproducible, whatever the number of threads; it weakens nothing, since the release is public.
         """
+        count = thread_count(threads)
+        rows = self._rows(n, seed, order, count)
+        points = np.empty((rows.count, self.domain.width))
+
+        def place(chunk: int) -> None:
+            first = rows.edges[chunk]
+            for drawn in self._drawn(rows, chunk):
+                points[first : first + len(drawn)] = drawn
+                first += len(drawn)
+
+        in_threads(place, len(rows.edges) - 1, count)
+        return points
+
+    def blocks(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        order: Order = "random",
+        threads: int | None = None,
+        then: Callable[[Points], Any] | None = None,
+    ) -> Iterator[Any]:
+        """Yield the rows of `sample` in pieces of at most 131,072, in its order; `then` is applied to each in a thread.
+
+        Guarantee:  cost  memory for a few pieces, and in random order for one integer a row
+        """
+        count = thread_count(threads)
+        rows = self._rows(n, seed, order, count)
+
+        def make(chunk: int) -> list[Any]:
+            return [drawn if then is None else then(drawn) for drawn in self._drawn(rows, chunk)]
+
+        return (piece for pieces in in_order(make, len(rows.edges) - 1, count) for piece in pieces)
+
+    def _rows(self, n: int | None, seed: int | None, order: Order, threads: int) -> Rows:
         if order not in ("random", "cell"):
             raise ArgumentError(f"order must be 'random' or 'cell', got {order!r}.")
         if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 2**53):
@@ -97,26 +141,19 @@ class CellMeasure:
             raise ArgumentError(
                 f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}."
             )
-        count = thread_count(threads)
         mass = self.mass if n is None else apportion(self.mass, int(n))
-        points = np.empty((int(mass.sum()), self.domain.width))
-        if len(points) == 0:
-            return points
-        rows = Rows(self.cells, mass, np.random.SeedSequence(seed), shuffled=order == "random", threads=count)
+        return Rows(self.cells, mass, np.random.SeedSequence(seed), shuffled=order == "random", threads=threads)
 
-        def place(chunk: int) -> None:
-            rng, first = rows.stream(chunk), rows.edges[chunk]
-            cells = rows.chunk(chunk, rng)
-            for start in range(0, len(cells), BLOCK):
-                block = cells[start : start + BLOCK]
-                if self.placement == "centre":
-                    drawn = self.domain.centre(block, self.level)
-                else:
-                    drawn = self.domain.draw(block, self.level, rng)
-                points[first + start : first + start + len(block)] = drawn
-
-        in_threads(place, len(rows.edges) - 1, count)
-        return points
+    def _drawn(self, rows: Rows, chunk: int) -> Iterator[Points]:
+        """Yield the points of one chunk in pieces that stay in the cache."""
+        rng = rows.stream(chunk)
+        cells = rows.chunk(chunk, rng)
+        for start in range(0, len(cells), BLOCK):
+            block = cells[start : start + BLOCK]
+            if self.placement == "centre":
+                yield self.domain.centre(block, self.level)
+            else:
+                yield self.domain.draw(block, self.level, rng)
 
     def mean(self) -> Floats:
         """Return the mean of every column, over the centres of the cells; missing values do not count."""
@@ -158,6 +195,24 @@ class CellMeasure:
             raise ArgumentError(f"lipschitz must be a number of at least 0, got {lipschitz!r}.")
         return float(lipschitz * self.plan.guarantee)
 
+    def certificate(self, beta: float = 0.05) -> Certificate:
+        """Return an upper bound of the W1 distance between the data and these rows, which holds but for a chance beta.
+
+        It reads released values and the law of the noise alone, so it costs no privacy, and it is far below the
+        guarantee of the plan, which had to hold before anything was released. It speaks of the rows of one `sample()`;
+        another number of rows adds their rounding. The chance is over the noise and the places of the rows in their
+        cells. Takes seconds the first time for a plan, since the law of the noise is simulated.
+
+        References: T4 of docs/mathematics.md; docs/proofs/certificate.md
+        """
+        if self.noisy is None:
+            raise ArgumentError(
+                "A certificate needs the noisy counts, and this release does not have them: it was evaluated lazily, "
+                "has more than 2^22 cells, or comes from a file of an older version. Use plan.guarantee, or release "
+                "with a smaller depth."
+            )
+        return certify(self.domain, self.plan, self.noisy, self.cells, self.mass, placement=self.placement, beta=beta)
+
     def to_frame(self) -> Any:
         """Return the measure as a pyarrow table: cell, mass, and the lowest and highest value of each column."""
         import pyarrow as pa
@@ -175,27 +230,41 @@ class CellMeasure:
             "kind": "cells",
             "private": self.private,
             "domain": self.domain.to_json(),
-            "parts": [{"part": 0, "kind": "cells", "level": self.level}],
+            "parts": [
+                {"part": 0, "kind": "cells", "level": self.level},
+                *(
+                    {"part": i, "kind": "noisy", "level": level}
+                    for i, level in enumerate(sorted(self.noisy or {}), start=1)
+                ),
+            ],
             "plan": self.plan.to_json(),
             "recipe": self.recipe,
         }
 
+    def columns(self) -> files.Table:
+        """Return the columns of the file, part, cell and mass: the released masses, then the noisy counts by level."""
+        parts: list[tuple[Cells, NDArray[Any]]] = [(self.cells, self.mass)]
+        for level, counts in sorted((self.noisy or {}).items()):
+            there = existing(self.domain, level)[level]
+            parts.append((np.flatnonzero(there).astype(np.uint64), counts[there]))
+        return files.joined(parts)
+
     def save(self, path: str | Path) -> None:
         """Write the release to one Parquet file, which `load` reads; see files.py."""
-        files.write(path, self.header(), (np.zeros(len(self.cells), np.uint16), self.cells, self.mass))
+        files.write(path, self.header(), self.columns())
 
     @classmethod
     def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "CellMeasure":
         """Return what `save` wrote, if header and cells fit together."""
-        part, cells, mass = table
+        (cells, mass), *others = files.separated(header["parts"], table)
         if domain is None:
             domain = domains.from_json(header["domain"])
         elif domain.to_json() != header["domain"]:
             raise ReleaseFileError("the domain that was given is not the one that the file was written with")
         plan, recipe = Plan.from_json(header["plan"]), header["recipe"]
         level = plan.depth
-        if header["parts"] != [{"part": 0, "kind": "cells", "level": level}] or part.any():
-            raise ReleaseFileError("there must be one part, of the level of the plan")
+        if header["parts"][0] != {"part": 0, "kind": "cells", "level": level}:
+            raise ReleaseFileError("the first part must be the cells of the level of the plan")
         if not 0 <= level <= domain.deepest or plan.cells != domain.size(level):
             raise ReleaseFileError("the level is not one of the domain")
         if len(cells) == 0 or (cells[1:] <= cells[:-1]).any() or cells[-1] >> np.uint64(level):
@@ -210,7 +279,8 @@ class CellMeasure:
             raise ReleaseFileError("the recipe is unknown")
         if not isinstance(header["private"], bool):
             raise ReleaseFileError("private must be true or false")
-        return cls(domain, cells, mass, plan, recipe, recipe["placement"], header["private"])
+        noisy = _read_noisy(domain, plan, header["parts"][1:], others)
+        return cls(domain, cells, mass, plan, recipe, recipe["placement"], header["private"], noisy)
 
     def __repr__(self) -> str:
         """Show the outline."""
@@ -218,26 +288,24 @@ class CellMeasure:
         return f"CellMeasure({len(self.cells)} cells of level {self.level}, mass {self.total}{mark})"
 
 
-KINDS = {"cells": CellMeasure.from_file}
-"""How each kind of release is read."""
-
-
-def load(path: str | Path, *, domain: Domain | None = None) -> CellMeasure:
-    """Read a release file; everything in it is checked before it is used.
-
-    A domain of your own cannot be made from a file: give it as `domain`, equal to the one that was released.
-    """
-    header, table = files.read(path)
-    kind = header.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ReleaseFileError(
-            f"{path} holds a release of kind {kind!r}, which this version cannot read. It is damaged, or was written "
-            "by a newer version: update privmeasure, or get it again."
-        )
-    try:
-        return KINDS[kind](header, table, domain)
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        detail = f" ({error})" if isinstance(error, PrivmeasureError) else ""
-        raise ReleaseFileError(
-            f"{path} is damaged or was edited: its header and its cells do not fit together{detail}. Get it again."
-        ) from None
+def _read_noisy(
+    domain: Domain, plan: Plan, parts: list[dict[str, Any]], columns: list[tuple[Cells, Mass]]
+) -> Noisy | None:
+    """Return the noisy counts of a file if those of all measured levels are there; None if there are none at all."""
+    levels = [level for level in plan.levels if level > 0]
+    if not parts and (levels or plan.evaluation == "lazy"):
+        return None
+    wanted = [{"part": i, "kind": "noisy", "level": level} for i, level in enumerate(levels, start=1)]
+    if parts != wanted or plan.evaluation == "lazy" or (levels and levels[-1] > files.DEEPEST_NOISY):
+        raise ReleaseFileError("the noisy counts must be those of the measured levels")
+    noisy: dict[int, NDArray[np.signedinteger[Any]]] = {}
+    for level, (cells, counts) in zip(levels, columns, strict=True):
+        there = existing(domain, level)[level] if len(cells) == domain.size(level) else np.zeros(0, bool)
+        if not len(there) or not np.array_equal(cells, np.flatnonzero(there)):
+            raise ReleaseFileError("the noisy counts must be those of all cells that exist, sorted")
+        largest = float(np.abs(counts.astype(np.float64)).max())
+        if largest >= 2**62:
+            raise ReleaseFileError("a noisy count is out of reach")
+        noisy[level] = np.zeros(1 << level, np.int32 if largest < 1 << 31 else np.int64)
+        noisy[level][there] = counts
+    return noisy

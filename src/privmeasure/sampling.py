@@ -1,6 +1,10 @@
 """Turning masses into rows: in what order, and what they say about quantiles. Public values only."""
 
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +15,15 @@ from privmeasure.domains import Cells, Floats
 BUCKETS = 256
 """Random order: rows are dealt to this many buckets, each of which is then shuffled in the cache."""
 GROUP = 2
-"""Buckets that are worked on together."""
+"""Buckets that are worked on together, at least; more of them where they are small."""
 CHUNK = BLOCK
 """Rows of a chunk in cell order."""
 
 Mass = NDArray[np.int64]
+T = TypeVar("T")
+
+FEW = 4
+"""Tasks up to which threads cost more than they bring."""
 
 
 class Rows:
@@ -39,7 +47,7 @@ class Rows:
         self.count = int(self._ends[-1])
         self.shuffled = shuffled
         self._scattered: NDArray[np.unsignedinteger] | None = None
-        self.edges = [*range(0, self.count, CHUNK), self.count]
+        self.edges = [*range(0, self.count, CHUNK), self.count] if self.count else [0]
         pieces = len(self.edges) - 1
         self._buckets = [[0, self.count]]
         if shuffled and pieces > 1:
@@ -98,8 +106,33 @@ class Rows:
         in_threads(scatter, len(streams), threads)
         self._scattered = scattered
         bounds = [0, *ends[:, -1].tolist()]
-        self.edges = [*bounds[:-1:GROUP], bounds[-1]]
-        self._buckets = [bounds[i : i + GROUP + 1] for i in range(0, BUCKETS, GROUP)]
+        group = max(GROUP, BUCKETS * CHUNK * 7 // (8 * self.count))  # about as many rows as in a chunk of cell order
+        self.edges = [*bounds[:-1:group], bounds[-1]]
+        self._buckets = [bounds[i : i + group + 1] for i in range(0, BUCKETS, group)]
+
+
+def in_order(work: Callable[[int], T], tasks: int, threads: int) -> Iterator[T]:
+    """Yield work(0), work(1), ... in this order, made a little ahead on `threads` threads: few are held at a time.
+
+    Examples:
+        >>> list(in_order(lambda task: task * task, 6, threads=2))
+        [0, 1, 4, 9, 16, 25]
+    """
+    if threads <= 1 or tasks <= FEW:
+        yield from map(work, range(tasks))
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        ahead: deque[Future[T]] = deque()
+        try:
+            for task in range(tasks):
+                ahead.append(pool.submit(work, task))
+                if len(ahead) > threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:  # whoever asked went away
+                future.cancel()
 
 
 def interval_quantile(low: Floats, high: Floats, mass: Mass, q: float) -> float:

@@ -1,7 +1,8 @@
 """Release files of every format still load, and still give the same rows for a seed.
 
 The files were written once, with a seed for the noise, by `python tests/golden/test_golden.py`, and are not written
-again: a format that changes gets a new number and a new file beside the old one.
+again: a format that changes gets a new number and a new file beside the old one. The files "box" and "product" have
+the masses alone; "noisy" has the noisy counts as well, as further parts.
 """
 
 from fractions import Fraction
@@ -14,7 +15,7 @@ import privmeasure as pm
 from privmeasure.domains import Categories, Integers, Product
 
 HERE = Path(__file__).parent
-NAMES = ["box", "product"]
+NAMES = ["box", "product", "noisy"]
 
 
 def path_of(name):
@@ -27,6 +28,9 @@ def make(name):
     if name == "box":
         domain, points = pm.Box([(0, 1), (-10, 10)]), rng.normal((0.5, 2), (0.1, 3), (500, 2))
         synthesizer = pm.Synthesizer(domain, epsilon=1, neighbours="add-remove", depth=8)
+    elif name == "noisy":
+        points = rng.normal((0.5, 2), (0.1, 3), (500, 2))
+        synthesizer = pm.Synthesizer(pm.Box([(0, 1), (-10, 10)]), epsilon=2, neighbours="replace", depth=6)
     else:
         domain = Product([Integers(0, 120), Categories(["red", "green", "blue"])])
         points = np.column_stack([rng.integers(0, 121, 300), rng.integers(0, 3, 300)]).astype(float)
@@ -63,9 +67,29 @@ def test_it_is_written_as_it_was_read(name, tmp_path):
     assert np.array_equal(again.mass, measure.mass)
 
 
-EPSILON = {"box": Fraction(1), "product": Fraction(5, 2)}
-TOTAL = {"box": 511, "product": 300}
-CELLS = {"box": ([0, 44, 45, 47], [1, 2, 1, 5]), "product": ([0, 1, 2, 3], [18, 20, 13, 15])}
+@pytest.mark.parametrize("name", ["box", "product"])
+def test_the_first_files_have_no_noisy_counts(name):
+    measure = pm.load(path_of(name))
+    assert measure.noisy is None
+    with pytest.raises(pm.PrivmeasureError, match="older version"):
+        measure.certificate()
+
+
+def test_noisy_counts_come_back_and_give_the_same_certificate():
+    measure = pm.load(path_of("noisy"))
+    assert {level: counts[:4].tolist() for level, counts in measure.noisy.items()} == NOISY
+    assert measure.certificate().value == pytest.approx(CERTIFICATE, rel=1e-3)
+
+
+EPSILON = {"box": Fraction(1), "product": Fraction(5, 2), "noisy": Fraction(2)}
+TOTAL = {"box": 511, "product": 300, "noisy": 500}
+CELLS = {
+    "box": ([0, 44, 45, 47], [1, 2, 1, 5]),
+    "product": ([0, 1, 2, 3], [18, 20, 13, 15]),
+    "noisy": ([2, 7, 8, 9], [3, 1, 1, 5]),
+}
+NOISY = {2: [85, 185, 70, 173], 6: [0, -3, 3, -1]}
+CERTIFICATE = 0.13911
 ROWS = {
     "box": [
         [0.023087671281246003, -9.018227199703688],
@@ -73,6 +97,11 @@ ROWS = {
         [0.40477931910572806, -6.86230162580614],
     ],
     "product": [[7.0, 0.0], [7.0, 0.0], [7.0, 0.0]],
+    "noisy": [
+        [0.171175342562492, -9.297521604166832],
+        [0.16995901013433468, -8.851876480912324],
+        [0.18455863821145613, -8.877548500022385],
+    ],
 }
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privmeasure import PMM, Box, Privacy, Recipe
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Categories, Integers, Product
-from privmeasure.engines import memory
+from privmeasure.engines import tally
 from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, SpentError
 from privmeasure.mechanisms.bounds import noise_variance
@@ -285,7 +285,7 @@ def same(a, b):
 def form(request, monkeypatch):
     """Counts as one array, or as the list of occupied cells."""
     if request.param == "sparse":
-        monkeypatch.setattr(memory, "DENSE_CELLS", 0)
+        monkeypatch.setattr(tally, "DENSE_CELLS", 0)
     return request.param
 
 

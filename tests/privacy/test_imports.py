@@ -16,11 +16,11 @@ PACKAGE = "privmeasure"
 
 LAYERS = [
     {"errors", "privacy", "blocks"},
-    {"domains", "noise", "transport", "plan", "inverse"},
-    {"counts", "release", "sampling", "files"},
-    {"mechanisms", "tables", "engines", "metrics", "testing"},
+    {"domains", "noise", "transport", "plan", "inverse", "inference"},
+    {"counts", "release", "sampling", "files", "certificate", "tables"},
+    {"table_release", "loading", "mechanisms", "engines", "metrics", "testing", "resolution"},
     {"synthesizer", "ledger"},
-    {"report", "cli"},
+    {"report", "cli", "public"},
 ]
 """A room may import rooms of its own layer or below. A new room must be given a layer here."""
 
@@ -28,10 +28,12 @@ STRANGERS = [
     ("counts", "release"),
     ("counts", "sampling"),
     ("counts", "files"),
+    ("counts", "certificate"),
+    ("counts", "tables"),
     *(
         (a, b)
-        for a in ("mechanisms", "tables", "engines", "metrics")
-        for b in ("mechanisms", "tables", "engines", "metrics")
+        for a in ("mechanisms", "engines", "metrics")
+        for b in ("mechanisms", "engines", "metrics", "loading", "table_release")
         if a != b
     ),
 ]
@@ -46,7 +48,17 @@ PUBLIC = [
     "transport",
     "sampling",
     "files",
+    "inference",
+    "certificate",
     "release",
+    "tables",
+    "table_release",
+    "loading",
+    "resolution",
+    "ledger",
+    "cli.sample",
+    "cli.inspect",
+    "cli.preparing",
     "report.public",
     "testing",
 ]

@@ -5,10 +5,22 @@ from fractions import Fraction
 
 import pytest
 
-from privmeasure import PMM, Box, Privacy, Recipe
-from privmeasure.domains import Integers
-from privmeasure.mechanisms.bounds import hvz, noise_variance, t1, t2
-from privmeasure.mechanisms.inference import level_variances
+from privmeasure import PMM, PSMM, Box, Plan, Privacy, Recipe
+from privmeasure.domains import Finite, Integers
+from privmeasure.inference import level_variances, noise_variance
+from privmeasure.mechanisms.bounds import (
+    box_cuts,
+    centre_norm,
+    corner_distance,
+    difference_variances,
+    flat,
+    hvz,
+    spread_norm,
+    t1,
+    t2,
+    t3,
+    t5,
+)
 
 TABLE = [  # d, n, r, the paper's bound with 2 sqrt2, T1: literal mechanism, add-remove, epsilon = 1
     (1, 1_000, 8, "0.233", "0.121"),
@@ -61,7 +73,7 @@ def test_the_constants_of_replace(epsilon, dimension, depth, paper, sharp, signe
     assert (t2(domain, scales, depth, rows, delta, blue=False) - delta - rounding) * size == pytest.approx(
         signed, rel=1e-3
     )
-    assert {bound.name: bound.value for bound in plan.bounds} == {
+    assert {bound.name: bound.value for bound in plan.bounds if bound.applies} == {
         "HVZ23": hvz(domain, scales, depth, rows),
         "T1": t1(domain, scales, rows, delta),
         "T2": t2(domain, scales, depth, rows, delta, blue=False),
@@ -113,7 +125,7 @@ def test_bounds_of_the_default(relation):
         assert "PMM.paper" in bounds[name].about
     assert bounds["T2"].value < bounds["T1"].value < bounds["HVZ23"].value
     literal = PMM.paper(cube(2), Privacy(1, relation), rows=10**5).plan()
-    assert {b.name: b.value for b in literal.bounds if b.name != "T2"} == {n: bounds[n].value for n in ("HVZ23", "T1")}
+    assert {b.name: b.value for b in literal.bounds if b.applies} == {n: bounds[n].value for n in ("HVZ23", "T1")}
 
 
 @pytest.mark.parametrize("domain", [cube(1), cube(2), Integers(0, 1000)], ids=repr)
@@ -141,3 +153,132 @@ def test_more_rows_a_person_cost_more():
     one, three = (PMM(cube(2), Privacy(1, "replace", k), depth=8).plan(10**5) for k in (1, 3))
     assert [3 * scale for scale in one.scales] == list(three.scales)
     assert three.guarantee > one.guarantee
+
+
+# ------------------------------------------------------------------------------------------------------ T5
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_t5_is_the_formula(dimension):
+    """(1/n) sqrt(sum_j V_j / (12 A_j^2)) + delta d / (d + 1), A_j the area of the cut of a cell of level j - 1."""
+    domain, depth, rows = cube(dimension), 2 * dimension, 1000
+    scales = {dimension: Fraction(5), depth: Fraction(3)}
+    variance = level_variances({j: noise_variance(s) for j, s in scales.items()}, depth, blue=True)
+    square = 0.0
+    for level in range(1, depth + 1):
+        sides = [2.0**-k for k in domain.cuts(level - 1)]
+        area = math.prod(sides) / sides[(level - 1) % dimension]
+        square += 2 * variance[level] / (12 * area**2)
+    constant = math.sqrt(2 / math.pi) if dimension == 1 else 1.0
+    expected = constant * math.sqrt(square) / rows + domain.diameter(depth) * dimension / (dimension + 1)
+    assert t5(domain, scales, depth, rows, blue=True) == pytest.approx(expected)
+    noisy_total = t5(domain, {0: Fraction(8), **scales}, depth, rows, blue=True)
+    assert noisy_total == pytest.approx(expected + 8 / rows)
+
+
+def test_at_centres_a_line_gives_the_noise_of_t3():
+    scales, domain = {3: Fraction(4), 7: Fraction(9)}, Box([(0, 5)])
+    variance = difference_variances(scales, 7, blue=True)
+    assert centre_norm(domain, variance, 7) + 0.5 == pytest.approx(t3(domain, scales, 7, 1, 0.0))
+    assert spread_norm(domain, variance, 7) < centre_norm(domain, variance, 7)
+
+
+def test_units_do_not_matter_and_weights_scale():
+    scales, depth = {5: Fraction(4)}, 5
+    plain, wide = Box([(0, 1)] * 2), Box([(0, 1), (-3, 9)], weights=[7, 7])
+    for bound in (spread_norm, centre_norm):
+        variance = difference_variances(scales, depth, blue=True)
+        assert bound(wide, variance, depth) == pytest.approx(7 * bound(plain, variance, depth))
+    assert corner_distance(wide, 3) == pytest.approx(7 * corner_distance(plain, 3))
+    assert corner_distance(Box([(0, 1)] * 2, weights=[1, 1e-9]), 0) == pytest.approx(0.5)
+
+
+def test_the_cut_areas_of_a_box_with_weights():
+    """R_j = volume / area of the cut: with W = w_1 w_2 and A_j the other side of a cell of level j - 1."""
+    domain = Box([(0, 1)] * 2, weights=[4, 1])
+    for level, axis, r, _ in box_cuts(domain, 6):
+        other = domain.weights[1 - axis] * 2.0 ** -domain.cuts(level - 1)[1 - axis]
+        assert r == pytest.approx(4 / other)
+
+
+def test_t5_is_shown_where_its_estimate_exists_and_never_applies():
+    for recipe, shown in (
+        (Recipe(), True),
+        (Recipe("sparse", "none", "signed"), True),
+        (Recipe("every level", "none", "uniform"), False),
+    ):
+        bounds = {bound.name: bound for bound in PMM(cube(2), Privacy(1, "replace"), recipe).plan(10**5).bounds}
+        assert ("T5" in bounds) == shown
+        if shown:
+            assert not bounds["T5"].applies
+            assert bounds["T5"].value < bounds["T2"].value
+            assert "raw estimate" in bounds["T5"].about
+    assert "T5" not in {b.name for b in PMM(Integers(0, 9), Privacy(1, "replace")).plan(100).bounds}
+
+
+# ------------------------------------------------------------------------------------------- the flat mechanism
+
+
+def test_the_bound_of_the_flat_mechanism_is_the_formula():
+    domain, level, rows = cube(2), 6, 1000
+    v, constant = noise_variance(Fraction(2)), math.sqrt(2 / math.pi)
+    norm = centre_norm(domain, [2 * 2.0 ** (level - j) * v for j in range(level + 1)], level)
+    tree = constant * sum(domain.total_diameter(j - 1) * math.sqrt(2 * 2.0 ** (level - j) * v) / 2 for j in range(1, 7))
+    assert norm < tree
+    total = constant * math.sqrt(64 * v)
+    assert flat(domain, {6: Fraction(2)}, 6, rows, 0.1, exact_total=True) == pytest.approx(
+        (2 * norm + total) / rows + 0.1
+    )
+    summed = flat(domain, {6: Fraction(2)}, 6, rows, 0.1, exact_total=False)
+    assert summed == pytest.approx((2 * norm + 2 * total) / rows + 0.1)
+    bought = flat(domain, {0: Fraction(8), 6: Fraction(2)}, 6, rows, 0.1, exact_total=False)
+    assert bought == pytest.approx((2 * norm + total + 8) / rows + 0.1)
+    assert flat(domain, {0: Fraction(8)}, 0, rows, 0.1, exact_total=False) == 0.1
+
+
+# ------------------------------------------------------------------------------------------ which is the best
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("options", [{}, {"rows": 50_000}, {"depth": 6}])
+@pytest.mark.parametrize(
+    "domain", [cube(1), cube(2), cube(3), Integers(0, 500), Finite([[0, 1, 5], [1, 0, 5], [5, 5, 0]])], ids=repr
+)
+def test_each_plan_shows_what_the_other_mechanism_would_guarantee(relation, options, domain):
+    privacy, rows = Privacy(1, relation), 50_000
+    tree, flat_ = PMM(domain, privacy, **options).plan(rows), PSMM(domain, privacy, **options).plan(rows)
+    other = {"rows": options["rows"]} if "rows" in options else {}  # the rival chooses its own depth
+    assert tree.rival.value == pytest.approx(PSMM(domain, privacy, **other).plan(rows).best.value)
+    assert flat_.rival.value == pytest.approx(PMM(domain, privacy, **other).plan(rows).best.value)
+    for plan, name in ((tree, "psmm"), (flat_, "pmm")):
+        assert plan.rival.mechanism == name
+        assert not plan.rival.applies
+        assert f"of mechanism={name!r}" in plan.rival.about
+        assert Plan.from_json(plan.to_json()) == plan
+        better = plan.rival.value < plan.guarantee
+        (line,) = [line for line in str(plan).splitlines() if line.startswith("best ")]
+        assert (f"mechanism={name!r} guarantees" in line) == better
+        assert ("this mechanism" in line) != better
+
+
+def test_centres_are_compared_with_centres():
+    domain, privacy = cube(2), Privacy(1, "replace")
+    plan = PMM(domain, privacy, Recipe(placement="centre")).plan(10**5)
+    assert plan.rival.value == pytest.approx(PSMM(domain, privacy, placement="centre").plan(10**5).best.value)
+    plan = PSMM(domain, privacy, placement="centre").plan(10**5)
+    assert plan.rival.value == pytest.approx(PMM(domain, privacy, Recipe(placement="centre")).plan(10**5).best.value)
+
+
+def test_where_nothing_is_guaranteed_no_mechanism_is_praised():
+    plan = PMM(cube(6), Privacy(Fraction(1, 100), "replace")).plan(100)
+    assert "no mechanism guarantees anything" in str(plan)
+
+
+def test_an_old_plan_without_rivals_is_read():
+    plan = PMM(cube(2), Privacy(1, "replace")).plan(10**4)
+    value = plan.to_json()
+    value["bounds"] = [{k: v for k, v in b.items() if k != "mechanism"} for b in value["bounds"] if not b["mechanism"]]
+    old = Plan.from_json(value)
+    assert old.rival is None
+    assert old.guarantee == plan.guarantee
+    assert not any(line.startswith("best ") for line in str(old).splitlines())

@@ -9,10 +9,10 @@ import privmeasure as pm
 from privmeasure.domains import Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.mechanisms import base, tree
+from privmeasure.mechanisms import base, projection, tree
 from privmeasure.mechanisms.projection import cell_space, project
 from privmeasure.noise.entropy import Key
-from privmeasure.transport import bounded_lipschitz, closest_measure
+from privmeasure.transport import bounded_lipschitz, closest_measure, line_wasserstein
 
 RNG = np.random.default_rng(3)
 METRIC = RNG.random((40, 2))
@@ -124,7 +124,7 @@ def test_the_projection_is_optimal_in_the_metric_of_the_cells(name):
     for seed in range(5):
         noisy = np.random.default_rng(seed).integers(-6, 9, len(cells))
         for total in (max(1, int(noisy.sum())), 40, 3 * len(cells)):
-            mass = project(domain, noisy, cells, level, total)
+            mass = project(*cell_space(domain, cells, level), noisy, total)
             assert mass.sum() == total
             assert (mass >= 0).all()
             _, best = closest_measure(noisy, total, matrix)
@@ -184,6 +184,94 @@ def test_too_many_cells_are_refused_before_anything_is_spent():
         pm.PSMM(pm.Box([(0, 1)]), pm.Privacy(Fraction(1, 10**8), "replace"))
 
 
+def test_a_grid_with_too_many_arcs_is_refused_or_avoided():
+    """In high dimension a cell has 3^d - 1 neighbours: the level that is chosen has fewer cells, or pairs them."""
+    box = pm.Box([(0, 1)] * 5)
+    assert projection.most_cells(box) == 2**15
+    with pytest.raises(ArgumentError, match="only where all axes are cut alike"):
+        pm.PSMM(box, pm.Privacy(1, "replace"), depth=14)
+    for d, level in ((8, 8), (20, 10), (40, 11)):
+        box = pm.Box([(0, 1)] * d)
+        assert projection.most_cells(box) == 2048
+        assert release(box, RNG.random((300, d)), depth=level).total == 300
+        assert pm.PSMM(box, pm.Privacy(1, "replace")).plan(10**9).cells <= 2048
+
+
+class Skewed(pm.Box):
+    """A third party's domain whose distances break the triangle inequality."""
+
+    def distance(self, x, y):
+        return super().distance(x, y) ** 2
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("options", [{}, {"rows": 500}, {"depth": 4}])
+def test_a_domain_that_is_no_metric_space_is_refused_before_noise_is_drawn(neighbours, options):
+    key = Key.fresh()
+    drawn, words = [], key.words
+    key.words = lambda **where: drawn.append(where) or words(**where)
+    mechanism = pm.PSMM(Skewed([(0, 1)] * 2), pm.Privacy(1, neighbours), **options)
+    with pytest.raises(ArgumentError, match="triangle inequality"):
+        mechanism.release(ArraySource(RNG.random((500, 2)), width=2), key)
+    assert not drawn
+    honest = pm.PSMM(pm.Box([(0, 1)] * 2), pm.Privacy(1, neighbours), **options)
+    key = Key.insecure(1)
+    words = key.words
+    key.words = lambda **where: drawn.append(where) or words(**where)
+    honest.release(ArraySource(RNG.random((500, 2)), width=2), key)
+    assert drawn  # the spy sees what is drawn
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_centres_of_our_own_domains_are_metric_spaces(name):
+    """So PSMM need not check them: the check that it skips passes."""
+    domain, _ = DOMAINS[name]
+    assert projection.is_ours(domain)
+    for level in range(9):
+        cells = np.arange(1 << level, dtype=np.uint64)
+        cells = cells[domain.exists(cells, level)]
+        centres = domain.centre(cells, level)
+        pairs = domain.distance(np.repeat(centres, len(cells), axis=0), np.tile(centres, (len(cells), 1)))
+        Finite(pairs.reshape(len(cells), len(cells)))
+
+
+def test_a_domain_of_others_is_not_ours():
+    assert not projection.is_ours(Skewed([(0, 1)]))
+    assert not projection.is_ours(Product([pm.Box([(0, 1)]), Nullable(Skewed([(0, 1)]))]))
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("options", [{}, {"depth": 6}])
+def test_a_plan_can_carry_the_simulated_bound(neighbours, options):
+    synth = pm.Synthesizer(pm.Box([(0, 1)] * 2), epsilon=1, neighbours=neighbours, mechanism="psmm", **options)
+    plan = synth.plan(2000, simulate=20)
+    closed, simulated = plan.bounds[0], plan.bounds[-1]
+    assert (closed.name, simulated.name) == ("PSMM", "simulated")
+    assert "3 standard errors" in simulated.about
+    assert plan.best is simulated
+    assert closed.value / 4 < simulated.value < closed.value
+    assert plan == synth.plan(2000, simulate=20)
+    assert pm.Plan.from_json(plan.to_json()) == plan
+    assert plan.bounds[:-1] == synth.plan(2000).bounds
+    with pytest.raises(ArgumentError, match="mechanism='psmm'"):
+        pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours=neighbours).plan(10, simulate=20)
+    with pytest.raises(ArgumentError, match="draws"):
+        synth.plan(2000, simulate=1)
+
+
+def test_the_simulated_bound_holds_where_the_total_is_read_off_the_noisy_counts():
+    """Add-remove with a given level: the release has as many rows as the noisy counts say."""
+    rows, domain = 300, pm.Box([(0, 1)])
+    mechanism = pm.PSMM(domain, pm.Privacy(1, "add-remove"), depth=4, placement="centre")
+    simulated, error = mechanism.simulated_bound(rows, draws=100, seed=1)
+    x = np.where(np.arange(rows) < rows // 2, 0.01, 0.99)[:, None]
+    found = []
+    for seed in range(60):
+        y = mechanism.release(ArraySource(x, width=1), Key.insecure(seed)).sample(seed=seed)
+        found.append(line_wasserstein(x[:, 0], y[:, 0]))
+    assert np.mean(found) + 4 * np.std(found) / 60**0.5 <= simulated - 4 * error <= mechanism.plan(rows).guarantee
+
+
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_the_largest_log_ratio_is_epsilon(neighbours):
     """Two cells, all outputs enumerated: the law of the masses on neighbouring inputs, and with half the scale."""
@@ -196,7 +284,7 @@ def test_the_largest_log_ratio_is_epsilon(neighbours):
         noise = np.arange(-reach, reach + 1)
         weights = np.exp(-np.abs(noise) / float(scale))
         weights /= weights.sum()
-        cells, laws = np.arange(2, dtype=np.uint64), []
+        space, laws = cell_space(domain, np.arange(2, dtype=np.uint64), 1), []
         for counts in (first, second):
             law = {}
             for a, p in zip(noise + counts[0], weights, strict=True):
@@ -207,7 +295,7 @@ def test_the_largest_log_ratio_is_epsilon(neighbours):
                         law[key] = law.get(key, 0.0) + p * q
             masses = {}
             for ((a, b), total), p in law.items():
-                mass = tuple(project(domain, np.array([a, b]), cells, 1, total).tolist())
+                mass = tuple(project(*space, np.array([a, b]), total).tolist())
                 masses[mass] = masses.get(mass, 0.0) + p
             laws.append(masses)
         common = [m for m in laws[0] if min(laws[0][m], laws[1].get(m, 0)) > 1e-8]

@@ -65,6 +65,16 @@ class Product:
         """The level at which no factor can be cut further."""
         return len(self._axes)
 
+    def cuts(self, level: int) -> tuple[int, ...]:
+        """Return how many of the first cuts each factor gets.
+
+        Examples:
+            >>> from privmeasure.domains import Box, Categories
+            >>> Product([Box([(0, 1)]), Categories(5)]).cuts(5)     # categories stay at distance 1 until single
+            (2, 3)
+        """
+        return self._deal(level).cuts
+
     def diameter(self, level: int) -> float:
         """Return the largest weighted diameter of the factors' cells."""
         parts = zip(self.weights, self.factors, self._deal(level).cuts, strict=True)

@@ -37,6 +37,7 @@ class PointTree:
         """The points in the order of the leaves."""
         self._sorted = self.leaves[self.order]
         self._tables: dict[int, Words] = {}
+        self._sizes: dict[int, int] = {}
 
     def locate(self, positions: Words, level: int) -> Cells:
         """Return the cell of each point."""
@@ -68,7 +69,9 @@ class PointTree:
 
     def size(self, level: int) -> int:
         """Return how many cells hold a point."""
-        return len(self.starts(level))
+        if level not in self._sizes:
+            self._sizes[level] = len(self.starts(level))
+        return self._sizes[level]
 
     def exists(self, cells: Cells, level: int) -> Bools:
         """Say which cells hold a point."""

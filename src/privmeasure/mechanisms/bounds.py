@@ -3,30 +3,19 @@
 Notation:   sigma_j noise scale of level j    Delta_j sum of the diameters of level j, Delta_-1 = Delta_0
             n rows    r depth    delta leaf diameter    rho largest distance of a point from its representative
             V_j variance of the estimated difference of two siblings of level j
+            D diameter    R_j of a box: see `box_cuts`
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from privmeasure.domains import Domain
-from privmeasure.mechanisms.inference import level_variances
+from privmeasure.domains import Box, Domain
+from privmeasure.inference import level_variances, noise_variance
+from privmeasure.transport.cells import corner_distance
 
 Scales = Mapping[int, Fraction]
 """The noise scale of every measured level."""
-
-
-def noise_variance(scale: Fraction) -> float:
-    """Return the variance of Lap_Z(scale): 2p / (1-p)^2 with p = exp(-1/scale).
-
-    Examples:
-        >>> round(noise_variance(Fraction(1)), 4)
-        1.8413
-    """
-    x = float(1 / scale)
-    if x < 1e-150:
-        return math.inf
-    return 2 * math.exp(-x) / math.expm1(-x) ** 2
 
 
 def hvz(domain: Domain, scales: Scales, depth: int, rows: int) -> float:
@@ -93,24 +82,92 @@ def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blu
     return total / rows + rho
 
 
+def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool) -> float:
+    """Return T5: (1/n) [sqrt(sum_j V_j R_j^2 / 12) + sigma_0 D] + s, for the raw estimate spread over its cells.
+
+    It bounds the expected d_BL between the data and the signed measure that the estimates are before they are made
+    consistent, the mass of each leaf spread evenly over its cell; s is the mean distance from a corner of a leaf to
+    its points. Levels add in quadrature, so it is about 4 times below T2. It is not a bound of a release: the signed
+    rule is no nearest-point projection, and for masses at centres the statement is false.
+
+    References: T5 of docs/mathematics.md
+    """
+    root = float(scales.get(0, 0)) * domain.diameter(0)
+    norm = spread_norm(domain, difference_variances(scales, depth, blue=blue), depth)
+    return (norm + root) / rows + corner_distance(domain, depth)
+
+
+def difference_variances(scales: Scales, depth: int, *, blue: bool) -> list[float]:
+    """Return V_j = 2 C_j of the levels 1, ..., depth of an even tree, and 0 for level 0, which is known or apart."""
+    if depth == 0:
+        return [0.0]
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    return [0.0] + [2 * variance for variance in level_variances(measured, depth, blue=blue)[1:]]
+
+
+def box_cuts(domain: Box, depth: int) -> Iterator[tuple[int, int, float, int]]:
+    """Yield each level j with the axis that it cuts, R_j, and how often the axis is cut from j on.
+
+    R_j is the volume of the box over the area of the cut, both in units of the metric: a unit of mass that crosses the
+    cuts of level j, spread evenly, is a flow of density R_j over a unit of length. R_j = w 2^(cuts of other axes).
+
+    Examples:
+        >>> list(box_cuts(Box([(0, 1), (0, 1)]), 3))
+        [(1, 0, 1.0, 2), (2, 1, 2.0, 1), (3, 0, 2.0, 1)]
+    """
+    last = domain.cuts(depth)
+    for level in range(1, depth + 1):
+        before, after = domain.cuts(level - 1), domain.cuts(level)
+        axis = next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a < b)
+        yield level, axis, domain.weights[axis] * 2.0 ** (level - 1 - before[axis]), last[axis] - before[axis]
+
+
+def spread_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
+    """Return a bound of E||xi||_BL for an error xi of total 0, its leaf masses spread evenly: T5's noise term.
+
+    The constant of E|X| <= sqrt(2/pi) sd(X) is had on a line only: elsewhere a flow has several components.
+    """
+    square = sum(variance[level] * r * r / 12 for level, _, r, _ in box_cuts(domain, depth))
+    return math.sqrt(square * (2 / math.pi if domain.width == 1 else 1.0))
+
+
+def centre_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
+    """Return a bound of E||xi||_BL for an error xi of total 0, its leaf masses at the centres of the cells.
+
+        sqrt(2/pi) sum over axes of sqrt( sum over the levels j that cut it of V_j R_j^2 (1 + 2 4^-c_j) / 12 )
+
+    with c_j the cuts of the axis from j on: flows go from centre to centre, along one axis at a time. On a line it is
+    the noise term of T3.
+    """
+    squares = [0.0] * domain.width
+    for level, axis, r, cuts in box_cuts(domain, depth):
+        squares[axis] += variance[level] * r * r * (1 + 2 * 4.0**-cuts) / 12
+    return math.sqrt(2 / math.pi) * sum(map(math.sqrt, squares))
+
+
 def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:
-    """Return the bound of PSMM: (2/n) E||xi||_BL + rho, the norm of the noise xi bounded along the tree of cells.
+    """Return the bound of PSMM: (2/n) E||xi|| + rho, the norm of the noise xi bounded along axes or the tree.
 
     The truth is among the measures that are searched, so the closest one is at most twice as far from it as the noisy
-    histogram is. Sending noise from child to child, level by level, and making up for its sum costs at most
+    histogram is. With T the sum of the noise, v its variance in a cell and m cells,
 
-        E||xi||_BL <= sqrt(2/pi) [ sum_(j>=1) Delta_(j-1) sqrt(2 2^(r-j) v) / 2 + D sqrt(2^r v) ].
+        E||xi|| <= N + (D/2) E|T|,    E|T| <= sqrt(2/pi) sqrt(m v),
+        N = sqrt(2/pi) sum_(j>=1) Delta_(j-1) sqrt(2 2^(r-j) v) / 2,   or, on a box, `centre_norm` if that is less.
 
-    A total that is noisy itself adds twice its error.
+    Functions with values in [-D/2, D/2] tell measures of equal totals apart, hence D/2. A total that is noisy itself
+    adds D/2 of its error to the norm.
 
     References: [HVZ23] accuracy of Algorithm 1, with the bound of docs/mathematics.md
     """
-    if level not in scales:
-        return rho
-    v, constant, diameter = noise_variance(scales[level]), math.sqrt(2 / math.pi), domain.diameter(0)
-    tree = sum(domain.total_diameter(j - 1) * math.sqrt(2 * 2.0 ** (level - j) * v) / 2 for j in range(1, level + 1))
-    total = diameter * math.sqrt(domain.size(level) * v)
-    error = 2 * constant * (tree + total)
+    if level == 0:
+        return rho  # one cell: nothing can be in a wrong one
+    v, constant, half = noise_variance(scales[level]), math.sqrt(2 / math.pi), domain.diameter(0) / 2
+    variance = [2 * 2.0 ** (level - j) * v for j in range(level + 1)]
+    norm = constant * sum(domain.total_diameter(j - 1) * math.sqrt(variance[j]) / 2 for j in range(1, level + 1))
+    if isinstance(domain, Box):
+        norm = min(norm, centre_norm(domain, variance, level))
+    total = constant * math.sqrt(domain.size(level) * v)
+    norm += half * total
     if not exact_total:
-        error += 2 * (diameter * float(scales[0]) if 0 in scales and level > 0 else constant * total)
-    return error / rows + rho
+        norm += half * (float(scales[0]) if 0 in scales else total)
+    return 2 * norm / rows + rho

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.counts import CellCounts
-from privmeasure.domains import Bools, Cells, Domain
+from privmeasure.domains import Cells, Domain
+from privmeasure.inference import ancestors
 from privmeasure.mechanisms.consistency import Mass, Rule, distribute
 from privmeasure.mechanisms.inference import uneven_up_pass, up_pass
 from privmeasure.noise.entropy import Key
@@ -89,14 +90,6 @@ def _counts_of(true: CellCounts, asked: Cells) -> Mass:
         return np.zeros(len(asked), np.int64)
     place = np.minimum(np.searchsorted(true.cells, asked), len(true.cells) - 1)
     return np.where(true.cells[place] == asked, true.counts[place], 0)
-
-
-def ancestors(exists: Bools, depth: int) -> list[Bools]:
-    """Return which cells of levels 0, ..., depth exist, given those of the deepest: a cell exists if a child does."""
-    levels = [exists]
-    for _ in range(depth):
-        levels.append(levels[-1][0::2] | levels[-1][1::2])
-    return levels[::-1]
 
 
 def _sparse(counts: CellCounts) -> tuple[Cells, NDArray[np.int64]]:

@@ -19,7 +19,8 @@ from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Sou
 from privmeasure.domains import Box, Domain, Integers
 from privmeasure.errors import ArgumentError
 from privmeasure.mechanisms.base import gate, is_whole, public_total
-from privmeasure.mechanisms.bounds import hvz, t1, t2, t3
+from privmeasure.mechanisms.bounds import hvz, t1, t2, t3, t5
+from privmeasure.mechanisms.compare import flat_bound
 from privmeasure.mechanisms.recipe import DEFAULT, Recipe, RuleName, paper
 from privmeasure.mechanisms.schedule import (
     DEEPEST_DEPTH,
@@ -30,7 +31,7 @@ from privmeasure.mechanisms.schedule import (
     tree_scales,
     useful_depth,
 )
-from privmeasure.mechanisms.tree import tree_masses
+from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import LARGEST_SCALE, check_scale
 from privmeasure.plan import Bound, Plan, RowsAre
@@ -156,10 +157,14 @@ class PMM:
         )
 
     def _memory(self, depth: int, rows: int, *, lazy: bool) -> int:
-        """Return about how many bytes the tree takes beside the data: 16 a cell, 56 where the tree is uneven."""
+        """Return about how many bytes the tree takes beside the data: 16 a cell, 56 where the tree is uneven.
+
+        Up to `MOST_KEPT` cells the noisy counts stay with the release: 4 bytes more for each cell that is measured.
+        """
         if lazy:
             return 64 * rows
-        return (16 if self.domain.size(depth) == 1 << depth else 56) << depth
+        kept = 8 if 1 << depth <= MOST_KEPT else 0
+        return ((16 if self.domain.size(depth) == 1 << depth else 56) + kept) << depth
 
     def _budgets(self, rows: int) -> tuple[dict[int, Fraction], bool]:
         """Return the budget of every measured level, the deepest being the depth, and whether the tree is lazy."""
@@ -200,6 +205,10 @@ class PMM:
         if self.recipe.rule == "signed":
             value = t2(domain, scales, depth, rows, rho, blue=blue)
             bounds.append(Bound("T2", value, True, "signed differences" + (", best linear inference" if blue else "")))
+        if isinstance(domain, Box) and self.recipe.rule in ("signed", "isotonic"):
+            value = t5(domain, scales, depth, rows, blue=blue)
+            bounds.append(Bound("T5", value, False, "of the raw estimate, spread over cells, before it is consistent"))
+        bounds.append(flat_bound(domain, privacy, rows, self.recipe.placement, root_first=self.rows is None))
         return tuple(bounds)
 
     # ------------------------------------------------------------------------------------------------- the gate
@@ -220,7 +229,7 @@ class PMM:
         plan = self._plan(total, rows_are)
         if counts is None:
             (counts,) = source.count([Partition.of(self.domain, plan.depth)], progress)
-        cells, mass = tree_masses(
+        cells, mass, noisy = tree_masses(
             self.domain,
             counts,
             total,
@@ -241,4 +250,5 @@ class PMM:
             recipe=self.recipe.to_json() | ({"inference": "none"} if plan.evaluation == "lazy" else {}),
             placement=self.recipe.placement,
             private=key.private,
+            noisy=noisy,
         )

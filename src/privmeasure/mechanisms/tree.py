@@ -6,22 +6,27 @@ for each of them.
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privmeasure.blocks import in_threads
 from privmeasure.counts import CellCounts
-from privmeasure.domains import Bools, Cells, Domain
-from privmeasure.mechanisms.bounds import noise_variance
-from privmeasure.mechanisms.consistency import RULES, Estimate, Mass, distribute, isotonic
-from privmeasure.mechanisms.inference import Variances, blue_estimates, uneven_blue, uneven_up_pass, up_pass
-from privmeasure.mechanisms.lazy import ancestors, lazy_masses
+from privmeasure.domains import Cells, Domain
+from privmeasure.inference import Estimate, Variances, blue_estimates, existing, noise_variance
+from privmeasure.mechanisms.consistency import RULES, Mass, distribute, isotonic
+from privmeasure.mechanisms.inference import uneven_blue, uneven_up_pass, up_pass
+from privmeasure.mechanisms.lazy import lazy_masses
 from privmeasure.mechanisms.recipe import Recipe
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.release import Noisy
 
 CHUNK = 1 << 16
 """Cells that one task works on."""
+MOST_KEPT = 1 << 22
+"""The largest tree whose noisy counts stay with the release, for its certificate: a public limit."""
 
 
 def tree_masses(
@@ -36,8 +41,10 @@ def tree_masses(
     part: int,
     lazy: bool = False,
     threads: int = 1,
-) -> tuple[Cells, Mass]:
-    """Return the cells of the deepest level that hold mass, sorted, and their masses, which sum to `total`.
+) -> tuple[Cells, Mass, Noisy | None]:
+    """Return the cells of the deepest level that hold mass, sorted, their masses, and the noisy counts.
+
+    The masses sum to `total`. The noisy counts are those of `kept_counts`; None for a lazy or a very large tree.
 
     `counts` are the true counts of the deepest level; they are used up. `total` is public: the exact number of rows, or
     that number with the noise of level 0, which was drawn before; `scales` lists level 0 in the second case alone.
@@ -47,7 +54,7 @@ def tree_masses(
     References: [HVZ23] Algorithms 3 and 4
     """
     if lazy:
-        return lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], key, part=part)
+        return *lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], key, part=part), None
     leaves, counts.counts = counts.counts, np.empty(0, np.int64)  # used up: nobody else keeps the true counts alive
     noisy: dict[int, Estimate] = {
         level: add_noise(_sums(leaves, 1 << (depth - level)), level, scales[level], key, part, threads)
@@ -56,9 +63,28 @@ def tree_masses(
     }
     del leaves
     variances = {level: noise_variance(scale) for level, scale in scales.items()}
+    kept = kept_counts(domain, noisy, depth)  # noise was added: nothing private is copied
     mass = consistent_leaves(domain, noisy, variances, total, depth, recipe)
     cells = np.flatnonzero(mass)
-    return cells.astype(np.uint64), mass[cells]
+    return cells.astype(np.uint64), mass[cells], kept
+
+
+def kept_counts(domain: Domain, noisy: Mapping[int, Estimate], depth: int) -> Noisy | None:
+    """Return a copy of the noisy counts of every measured level, in 32 bits where they fit: released values.
+
+    A cell that does not exist has 0: its noise says nothing. None beyond `MOST_KEPT` cells.
+    """
+    if 1 << depth > MOST_KEPT:
+        return None
+    even = domain.size(depth) == 1 << depth
+    there = None if even else existing(domain, depth)
+    kept: dict[int, NDArray[np.signedinteger[Any]]] = {}
+    for level, counts in noisy.items():
+        narrow = not len(counts) or max(-int(counts.min()), int(counts.max())) < 1 << 31
+        kept[level] = counts.astype(np.int32 if narrow else np.int64)
+        if there is not None:
+            kept[level][~there[level]] = 0
+    return kept
 
 
 def consistent_leaves(
@@ -99,15 +125,6 @@ def add_noise(counts: Mass, level: int, scale: Fraction, key: Key, part: int, th
 
     in_threads(add, -(-len(counts) // CHUNK), threads)
     return counts
-
-
-def existing(domain: Domain, depth: int) -> list[Bools]:
-    """Return which cells of levels 0, ..., depth exist."""
-    there = np.empty(1 << depth, bool)
-    for start in range(0, len(there), CHUNK):
-        cells = np.arange(start, min(start + CHUNK, len(there)), dtype=np.uint64)
-        there[start : start + CHUNK] = domain.exists(cells, depth)
-    return ancestors(there, depth)
 
 
 def _sums(leaves: Mass, width: int) -> Mass:

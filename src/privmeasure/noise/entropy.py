@@ -39,6 +39,8 @@ class Key:
         self._secret: bytearray | None = bytearray(secret)
         self.private = private
         """False when the key came from a seed: whoever knows the seed can take the noise off."""
+        self.used = False
+        """Whether any noise was drawn: from then on epsilon counts as spent."""
 
     @classmethod
     def fresh(cls) -> "Key":
@@ -66,6 +68,7 @@ class Key:
                 f"A random word needs a part below {PARTS}, a level below {LEVELS} and an attempt below {ATTEMPTS}, "
                 f"got {part}, {level} and {attempt}: beyond, two positions would share their noise."
             )
+        self.used = True
         counters = np.empty((len(cells), 2), "<u8")
         counters[:, 0] = part << 48 | level << 40 | attempt
         counters[:, 1] = cells

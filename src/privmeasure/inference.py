@@ -1,0 +1,109 @@
+"""The best linear estimates from the noisy counts of several levels: pure functions of released values.
+
+A cell's own noisy count and the sum of its children's estimates are averaged on the way up, weighted by their
+variances; on the way down what the parent knows goes to the children, in proportion to their variances.
+
+Notation:   y noisy count    v_j variance of the noise of level j    z estimate    C variance of z    h final estimate
+References: Hay et al. 2010 and Honaker 2015 with a variance for each level; docs/mathematics.md
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Bools, Domain, Floats
+
+Estimate = NDArray[Any]
+"""int64 where nothing was averaged, float64 after inference."""
+Variances = Mapping[int, float]
+
+CHUNK = 1 << 16
+"""Cells that are looked at together."""
+
+
+def noise_variance(scale: Fraction) -> float:
+    """Return the variance of Lap_Z(scale): 2p / (1-p)^2 with p = exp(-1/scale).
+
+    Examples:
+        >>> round(noise_variance(Fraction(1)), 4)
+        1.8413
+    """
+    x = float(1 / scale)
+    if x < 1e-150:
+        return math.inf
+    return 2 * math.exp(-x) / math.expm1(-x) ** 2
+
+
+def level_variances(measured: Variances, depth: int, *, blue: bool) -> list[float]:
+    """Return C_j, the variance of one cell's estimate after the up pass in an even tree, for j = 0, ..., depth.
+
+    Examples:
+        >>> level_variances({2: 1.0}, 2, blue=True)
+        [4.0, 2.0, 1.0]
+        >>> level_variances({1: 2.0, 2: 1.0}, 2, blue=True)
+        [2.0, 1.0, 1.0]
+    """
+    variance = [0.0] * depth + [measured[depth]]
+    for level in range(depth - 1, -1, -1):
+        children = 2 * variance[level + 1]
+        own = measured.get(level)
+        if own is None:
+            variance[level] = children
+        else:
+            variance[level] = own * children / (own + children) if blue else own
+    return variance
+
+
+def blue_estimates(
+    noisy: dict[int, Estimate], measured: Variances, depth: int, exists: Sequence[Bools], root: float | None
+) -> Iterator[Floats]:
+    """Yield the final estimates h of the cells of levels 1, ..., depth of one tree, in both passes.
+
+    A cell that does not exist is 0 with variance 0, so the variances are per cell. `root` is the total where that is
+    known, else None. Takes the arrays out of `noisy` as it goes.
+
+    Notation:   h_child = z_child + (h_parent - z_left - z_right) C_child / (C_left + C_right)
+    """
+    z: list[Floats] = [np.where(exists[depth], noisy.pop(depth), 0).astype(np.float64)]
+    c: list[Floats] = [np.where(exists[depth], measured[depth], 0.0)]
+    for level in range(depth - 1, -1, -1):  # z[-1] and c[-1] are the current level
+        total, spread = z[-1][0::2] + z[-1][1::2], c[-1][0::2] + c[-1][1::2]
+        if level in noisy:
+            weight = spread / (measured[level] + spread)
+            total = weight * noisy.pop(level) + (1 - weight) * total
+            spread = measured[level] * weight
+        z.append(total)
+        c.append(spread)
+    h, _ = z.pop(), c.pop()
+    if root is not None:
+        h = np.full(1, float(root))
+    while z:
+        zs, cs = z.pop(), c.pop()
+        left, right, spread = zs[0::2], zs[1::2], cs[0::2] + cs[1::2]
+        share = np.divide(cs[0::2], spread, out=np.zeros_like(spread), where=spread > 0)
+        gap = h - left - right
+        h = np.empty(2 * len(gap))
+        h[0::2] = left + gap * share
+        h[1::2] = right + gap * (1 - share)
+        yield h
+
+
+def ancestors(exists: Bools, depth: int) -> list[Bools]:
+    """Return which cells of levels 0, ..., depth exist, given those of the deepest: a cell exists if a child does."""
+    levels = [exists]
+    for _ in range(depth):
+        levels.append(levels[-1][0::2] | levels[-1][1::2])
+    return levels[::-1]
+
+
+def existing(domain: Domain, depth: int) -> list[Bools]:
+    """Return which cells of levels 0, ..., depth exist."""
+    there = np.empty(1 << depth, bool)
+    for start in range(0, len(there), CHUNK):
+        cells = np.arange(start, min(start + CHUNK, len(there)), dtype=np.uint64)
+        there[start : start + CHUNK] = domain.exists(cells, depth)
+    return ancestors(there, depth)

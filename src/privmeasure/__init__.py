@@ -1,32 +1,55 @@
 """Private synthetic data that you can trust: pure epsilon-differential privacy, close in Wasserstein distance."""
 
-from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nullable, Product, Sphere
-from privmeasure.errors import PrivmeasureError
-from privmeasure.mechanisms import PMM, PSMM, Recipe
-from privmeasure.plan import Plan
-from privmeasure.privacy import Privacy
-from privmeasure.release import CellMeasure, load
-from privmeasure.synthesizer import Synthesizer, synthesize
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privmeasure.public import *
 
 __version__ = "0.1.0"
 
 __all__ = [
     "PMM",
     "PSMM",
+    "Boolean",
     "Box",
     "Categories",
+    "Category",
     "CellMeasure",
     "Circle",
+    "Constant",
+    "Date",
+    "Datetime",
+    "Drop",
     "Finite",
+    "Integer",
     "Integers",
     "Nullable",
+    "Number",
+    "Place",
     "Plan",
     "Privacy",
     "PrivmeasureError",
     "Product",
     "Recipe",
+    "Schema",
     "Sphere",
     "Synthesizer",
+    "TableRelease",
+    "Time",
     "load",
     "synthesize",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the public names when the first is asked for, so that the command line starts at once."""
+    if name not in __all__:
+        raise AttributeError(f"module 'privmeasure' has no attribute {name!r}")
+    import privmeasure.public
+
+    return getattr(privmeasure.public, name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return [*__all__, "__version__"]

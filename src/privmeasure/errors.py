@@ -2,8 +2,11 @@
 
     PrivmeasureError
     ├── ArgumentError    (also a ValueError)   an argument of a call: which one, what was expected, what to do
+    ├── SchemaError      (also a ValueError)   a schema that cannot be used: which line or column, what to write
     ├── DataError        (also a ValueError)   the structure of the data: shape or type, never a value
     ├── ReleaseFileError (also a ValueError)   a release file that is truncated, edited or of another format
+    ├── LedgerFileError  (also a ValueError)   a ledger that is missing, damaged, locked or of another format
+    ├── BudgetError      (also a RuntimeError) a release that a ledger refuses; the data were not opened
     ├── ReleaseError     (also a RuntimeError) a release that could not be finished; why cannot be shown
     └── SpentError       (also a RuntimeError) something that may be used once was used again, or before its time
 
@@ -20,12 +23,29 @@ class ArgumentError(PrivmeasureError, ValueError):
     """An argument that cannot be used; raised before any data are touched."""
 
 
+class SchemaError(PrivmeasureError, ValueError):
+    """A schema that cannot be used, or that a table contradicts; `problems` lists everything that is wrong."""
+
+    def __init__(self, *problems: str) -> None:
+        """Take one sentence or more, each about one thing."""
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
 class DataError(PrivmeasureError, ValueError):
     """Data whose structure (shape, type) does not fit what was declared."""
 
 
 class ReleaseFileError(PrivmeasureError, ValueError):
     """A release file that cannot be read safely."""
+
+
+class LedgerFileError(PrivmeasureError, ValueError):
+    """A ledger file that cannot be read or written."""
+
+
+class BudgetError(PrivmeasureError, RuntimeError):
+    """A release that would pass the cap of a data set, or that does not fit its account; nothing was spent."""
 
 
 class SpentError(PrivmeasureError, RuntimeError):

@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from privmeasure.counts import Progress
+from privmeasure.counts import Progress, Source
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.engines.memory import ArraySource
+from privmeasure.engines.table import TableSource
 from privmeasure.errors import ArgumentError, DataError, SpentError
 from privmeasure.inverse import EPSILONS, ROWS, smallest
 from privmeasure.mechanisms import PMM, PSMM, Recipe
@@ -16,12 +17,19 @@ from privmeasure.noise.entropy import Key
 from privmeasure.plan import Plan
 from privmeasure.privacy import Neighbours, Privacy
 from privmeasure.release import CellMeasure, Order
+from privmeasure.table_release import TableRelease
+from privmeasure.tables import Layout, Schema
+from privmeasure.tables.frames import FrameKind, to_arrow
+from privmeasure.tables.io import open_table
 
 CENTRED = Recipe(placement="centre")
 
 
 class Synthesizer:
-    """Turns private points of a domain into a public release. One object, one release: each fit spends epsilon.
+    """Turns private points or tables into a public release. One object, one release: each fit spends epsilon.
+
+    The space is a `Domain`, for arrays, or a `Schema`, for tables: dataframes of pandas, polars or pyarrow, and paths
+    of CSV and Parquet files. What comes out has the form of what went in.
 
     Examples:
         >>> import numpy as np, privmeasure as pm
@@ -31,11 +39,18 @@ class Synthesizer:
         >>> Y = synth.fit(X).sample()
         >>> Y.shape
         (5000, 2)
+
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": [31, 52, 47] * 500, "sex": ["F", "M", None] * 500})
+        >>> schema = pm.Schema({"age": pm.Integer(0, 120), "sex": pm.Category(["F", "M"], nullable=True)})
+        >>> synthetic = pm.Synthesizer(schema, epsilon=1, neighbours="add-remove").fit(people).sample(1000)
+        >>> type(synthetic).__name__, list(synthetic.columns), len(synthetic)
+        ('DataFrame', ['age', 'sex'], 1000)
     """
 
     def __init__(
         self,
-        domain: Domain,
+        space: Domain | Schema,
         *,
         epsilon: Any,
         neighbours: Neighbours,
@@ -47,29 +62,65 @@ class Synthesizer:
         threads: int | None = None,
     ) -> None:
         """Declare what is public and what is promised; checks everything before data are touched."""
-        if not isinstance(domain, Domain):
+        self._params = {
+            "space": space,
+            "epsilon": epsilon,
+            "neighbours": neighbours,
+            "rows": rows,
+            "rows_per_person": rows_per_person,
+            "mechanism": mechanism,
+            "recipe": recipe,
+            "depth": depth,
+            "threads": threads,
+        }
+        if not isinstance(space, Domain | Schema):
             raise ArgumentError(
-                f"domain must be a Domain such as Box([(0, 1), (0, 1)]), got {type(domain).__name__}. "
-                "It says where points may lie, and is public."
+                "space must be a Schema, or a Domain such as Box([(0, 1), (0, 1)]), got "
+                f"{type(space).__name__}. It says where rows may lie, and is public."
             )
         if mechanism not in ("pmm", "psmm"):
             raise ArgumentError(f"mechanism must be 'pmm' (a tree) or 'psmm' (a flat histogram), got {mechanism!r}.")
         if mechanism == "psmm" and recipe not in (DEFAULT, CENTRED):
             raise ArgumentError("recipe is for mechanism='pmm'; with 'psmm' only its placement can be chosen.")
-        self.domain = domain
+        self.schema = space if isinstance(space, Schema) else None
+        self.domain: Domain = space.domain if isinstance(space, Schema) else space
         self.privacy = Privacy(epsilon, neighbours, rows_per_person)
         self.mechanism: PMM | PSMM = (
-            PMM(domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
+            PMM(self.domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
             if mechanism == "pmm"
-            else PSMM(domain, self.privacy, depth=depth, rows=rows, placement=recipe.placement, threads=threads)
+            else PSMM(self.domain, self.privacy, depth=depth, rows=rows, placement=recipe.placement, threads=threads)
         )
         self._threads = threads
-        self._release: CellMeasure | None = None
+        self._frame: FrameKind | str = "pyarrow"
+        self._release: CellMeasure | TableRelease | None = None
         self._started = False
 
-    def plan(self, rows: int | None = None) -> Plan:
-        """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing."""
-        return self.mechanism.plan(rows)
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments that the synthesizer was made with, as scikit-learn does."""
+        return dict(self._params)
+
+    def set_params(self, **params: Any) -> "Synthesizer":
+        """Change arguments, as scikit-learn does; refused once a fit has begun."""
+        if self._started:
+            raise SpentError("This synthesizer was fitted already: make a new one with other parameters.")
+        unknown = sorted(set(params) - set(self._params))
+        if unknown:
+            raise ArgumentError(f"Unknown parameter {unknown[0]!r}. There are: {', '.join(self._params)}.")
+        Synthesizer.__init__(self, **(self._params | params))
+        return self
+
+    def plan(self, rows: int | None = None, *, simulate: int = 0) -> Plan:
+        """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing.
+
+        With mechanism='psmm', `simulate` draws of noise (20, say) give a sharper bound beside the closed form.
+        """
+        if not simulate:
+            return self.mechanism.plan(rows)
+        if not isinstance(self.mechanism, PSMM):
+            raise ArgumentError(
+                "simulate is for mechanism='psmm', whose bound can be simulated. The bounds of 'pmm' are closed forms."
+            )
+        return self.mechanism.plan(rows, simulate=simulate)
 
     def guarantees(self, rows: int, epsilons: Iterable[Any] = (0.1, 0.2, 0.5, 1, 2, 5, 10)) -> list[Plan]:
         """Return the plans for several epsilons: a table of guarantee against epsilon, from public values.
@@ -101,26 +152,49 @@ class Synthesizer:
         return replace(self.mechanism, privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
 
     def fit(self, data: Any, *, progress: Progress | None = None, insecure_seed: int | None = None) -> "Synthesizer":
-        """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private."""
+        """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
+
+        With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file.
+        """
         if self._started:
             state = "was fitted already" if self._release else "began a fit that did not finish"
             raise SpentError(
                 f"This synthesizer {state}, and another fit would spend epsilon again. "
                 "Make a new Synthesizer if you mean to; the two together then cost twice epsilon."
             )
-        source = ArraySource(data, width=self.domain.width, threads=self._threads)
+        source, layout = self._open(data, progress)
         key = Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
         self._started = True
         try:
-            self._release = self.mechanism.release(source, key, progress)
-        except DataError:  # raised before any noise was drawn: nothing was spent
-            self._started = False
+            measure = self.mechanism.release(source, key, progress)
+        except (ArgumentError, DataError):
+            self._started = key.used  # before any noise was drawn nothing was spent
             raise
+        self._release = measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
         return self
 
+    def _open(self, data: Any, progress: Progress | None) -> tuple[Source, Layout | None]:
+        """Return the data behind the counting interface; checks names and types, which are public, and no value."""
+        if self.schema is None:
+            return ArraySource(data, width=self.domain.width, threads=self._threads), None
+        if isinstance(data, str | Path):
+            table = open_table(data)
+            names, types = table.names, table.types
+        else:
+            table, self._frame = to_arrow(data)
+            names, types = tuple(table.schema.names), self._frame.types
+        self.schema.check(names, types)
+        source = TableSource(table, self.schema, threads=self._threads, progress=progress)
+        return source, Layout.of(self.schema, names, types)
+
     @property
-    def release_(self) -> CellMeasure:
-        """The release, after `fit`."""
+    def spent(self) -> bool:
+        """Whether epsilon counts as spent: a fit drew noise, whether it finished or not."""
+        return self._started
+
+    @property
+    def release_(self) -> Any:
+        """The release, after `fit`: a `CellMeasure` of points, or a `TableRelease`."""
         if self._release is None and self._started:
             raise SpentError("The fit did not finish: there is no release, but epsilon counts as spent. Start anew.")
         if self._release is None:
@@ -130,11 +204,15 @@ class Synthesizer:
     @property
     def plan_(self) -> Plan:
         """The plan as it was carried out, restated at the released number of rows."""
-        return self.release_.plan
+        plan: Plan = self.release_.plan
+        return plan
 
-    def sample(self, n: int | None = None, *, seed: int | None = None, order: Order = "random") -> Points:
-        """Return synthetic rows; see `CellMeasure.sample`."""
-        return self.release_.sample(n, seed=seed, order=order, threads=self._threads)
+    def sample(self, n: int | None = None, *, seed: int | None = None, order: Order = "random") -> Any:
+        """Return synthetic rows in the form of the data: an array, or the same kind of frame (pyarrow for files)."""
+        release = self.release_
+        if isinstance(release, TableRelease):
+            return release.sample(n, seed=seed, order=order, frame=self._frame, threads=self._threads)
+        return release.sample(n, seed=seed, order=order, threads=self._threads)
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file, which `privmeasure.load` reads."""
@@ -173,6 +251,6 @@ def synthesize(
         rows_per_person=rows_per_person,
         threads=threads,
     )
-    points = synthesizer.fit(X, insecure_seed=insecure_seed).sample(seed=insecure_seed)
+    points: Points = synthesizer.fit(X, insecure_seed=insecure_seed).sample(seed=insecure_seed)
     flat = points.shape[1] == 1 and getattr(X, "ndim", 1) == 1  # lists of one column too: [] and [[x]] look the same
     return points[:, 0] if flat else points

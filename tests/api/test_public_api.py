@@ -2,11 +2,13 @@
 
 import inspect
 import json
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 import privmeasure as pm
+import privmeasure.public
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, SpentError
 
 CORE = {
@@ -18,10 +20,13 @@ CORE = {
     "Privacy",
     "PrivmeasureError",
     "Recipe",
+    "Schema",
     "Synthesizer",
+    "TableRelease",
     "load",
     "synthesize",
 }
+COLUMNS = {"Boolean", "Category", "Constant", "Date", "Datetime", "Drop", "Integer", "Number", "Place", "Time"}
 DOMAINS = {"Categories", "Circle", "Finite", "Integers", "Nullable", "Product", "Sphere"}
 RELATIONS = ["add-remove", "replace"]
 UNIT = [(0, 1)]
@@ -33,15 +38,16 @@ def synthesize(X, **options):
     return pm.synthesize(X, **({"epsilon": 1, "neighbours": "replace", "bounds": UNIT} | options))
 
 
-def synthesizer(domain=None, **options):
-    return pm.Synthesizer(domain or pm.Box(UNIT), **({"epsilon": 1, "neighbours": "replace"} | options))
+def synthesizer(space=None, **options):
+    return pm.Synthesizer(space or pm.Box(UNIT), **({"epsilon": 1, "neighbours": "replace"} | options))
 
 
 # -------------------------------------------------------------------------------------------------------------- names
 
 
 def test_exported_names():
-    assert set(pm.__all__) == CORE | DOMAINS
+    assert set(pm.__all__) == CORE | DOMAINS | COLUMNS
+    assert pm.__all__ == privmeasure.public.__all__  # what is listed is what is loaded
     assert len(pm.__all__) == len(set(pm.__all__))
     order = [(not name.isupper(), name[0].islower(), name) for name in pm.__all__]  # constants, classes, functions
     assert order == sorted(order)
@@ -411,7 +417,7 @@ def test_the_length_of_a_text_is_not_told():
         ({"rows_per_person": 0}, "rows_per_person"),
         ({"rows_per_person": 1.5}, "rows_per_person"),
         ({"mechanism": "magic"}, "mechanism"),
-        ({"domain": [(0, 1)]}, "domain"),
+        ({"space": [(0, 1)]}, "space"),
     ],
     ids=str,
 )
@@ -473,3 +479,9 @@ def test_representations_show_no_data():
     synth = synthesizer().fit(np.full(7, SECRET))
     assert "7381" not in repr(synth)
     assert "7381" not in repr(synth.release_)
+
+
+def test_huge_exponents_are_refused_at_once():
+    for epsilon in ("1e999999999", "1E+1000000", Decimal("1e-9999999")):
+        with pytest.raises(ArgumentError, match="epsilon"):
+            pm.Privacy(epsilon, "replace")

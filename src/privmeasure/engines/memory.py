@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.blocks import BLOCK, in_threads, thread_count
-from privmeasure.counts import DENSE_CELLS, Axis, CellCounts, Partition, Progress
+from privmeasure.counts import CellCounts, Partition, Progress
+from privmeasure.domains import Points
+from privmeasure.engines.tally import Tally, merged
 from privmeasure.errors import DataError
 
 QUARTERS = 4
@@ -29,8 +31,7 @@ class ArraySource:
 
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one pass."""
-        kind = np.uint32 if len(self._points) < 1 << 32 else np.int64
-        tallies = [[_Tally(partition.size, kind) for partition in partitions] for _ in range(self._threads)]
+        tallies = [Tally(partitions) for _ in range(self._threads)]
         rows, pieces = len(self._points), QUARTERS * self._threads
         edges = [rows * i // pieces for i in range(pieces + 1)]
         for quarter in range(QUARTERS):
@@ -39,57 +40,22 @@ class ArraySource:
                 piece = quarter * self._threads + thread
                 for start in range(edges[piece], edges[piece + 1], BLOCK):
                     stop = min(start + BLOCK, edges[piece + 1])
-                    _count_block(self._points[start:stop], partitions, tallies[thread])
+                    tallies[thread].add(as_points(self._points[start:stop]))
 
             in_threads(count_piece, self._threads, self._threads)
             if progress is not None:
                 progress("count", (quarter + 1) / QUARTERS)
-        return [_merged([tally[i] for tally in tallies]) for i in range(len(partitions))]
+        return merged(tallies)
 
     def __repr__(self) -> str:
         """Show nothing: the number of rows may be private."""
         return "ArraySource(private)"
 
 
-class _Tally:
-    """The counts of one thread: an array of small integers or, for a huge partition, the codes themselves."""
-
-    def __init__(self, size: int, kind: type[np.integer[Any]]) -> None:
-        self.size = size
-        self.dense = np.zeros(size, kind) if size <= DENSE_CELLS else None
-        self.codes: list[NDArray[np.int64]] = []
-
-    def add(self, codes: NDArray[np.int64]) -> None:
-        if self.dense is None:
-            self.codes.append(codes)
-        else:
-            np.add.at(self.dense, codes, self.dense.dtype.type(1))
-
-
-def _count_block(rows: NDArray[Any], partitions: Sequence[Partition], tallies: list[_Tally]) -> None:
+def as_points(rows: NDArray[Any]) -> Points:
+    """Return a block of an array as points."""
     with np.errstate(all="ignore"):  # a warning of this cast would tell of a private value
-        points = np.asarray(rows, np.float64)
-    indices: dict[Axis, NDArray[np.int64]] = {}  # axes shared by several partitions are located once
-    for partition, tally in zip(partitions, tallies, strict=True):
-        codes: NDArray[np.int64] | None = None
-        for axis in partition.axes:
-            if axis not in indices:
-                indices[axis] = axis.index(points)
-            codes = indices[axis] if codes is None else codes * axis.size + indices[axis]
-        tally.add(np.zeros(len(points), np.int64) if codes is None else codes)
-
-
-def _merged(tallies: list[_Tally]) -> CellCounts:
-    size = tallies[0].size
-    if tallies[0].dense is None:
-        codes = [codes for tally in tallies for codes in tally.codes]
-        cells, counts = np.unique(np.concatenate([np.empty(0, np.int64), *codes]), return_counts=True)
-        return CellCounts(size, counts.astype(np.int64), cells.view(np.uint64))
-    total = np.zeros(size, np.int64)
-    for tally in tallies:
-        total += tally.dense if tally.dense is not None else 0
-        tally.dense = None
-    return CellCounts(size, total)
+        return np.asarray(rows, np.float64)
 
 
 def checked_points(points: Any, width: int) -> NDArray[Any]:

@@ -1,0 +1,57 @@
+"""Every public name, gathered. `import privmeasure` loads this room when the first of them is asked for."""
+
+from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nullable, Product, Sphere
+from privmeasure.errors import PrivmeasureError
+from privmeasure.loading import load
+from privmeasure.mechanisms import PMM, PSMM, Recipe
+from privmeasure.plan import Plan
+from privmeasure.privacy import Privacy
+from privmeasure.release import CellMeasure
+from privmeasure.synthesizer import Synthesizer, synthesize
+from privmeasure.table_release import TableRelease
+from privmeasure.tables import (
+    Boolean,
+    Category,
+    Constant,
+    Date,
+    Datetime,
+    Drop,
+    Integer,
+    Number,
+    Place,
+    Schema,
+    Time,
+)
+
+__all__ = [
+    "PMM",
+    "PSMM",
+    "Boolean",
+    "Box",
+    "Categories",
+    "Category",
+    "CellMeasure",
+    "Circle",
+    "Constant",
+    "Date",
+    "Datetime",
+    "Drop",
+    "Finite",
+    "Integer",
+    "Integers",
+    "Nullable",
+    "Number",
+    "Place",
+    "Plan",
+    "Privacy",
+    "PrivmeasureError",
+    "Product",
+    "Recipe",
+    "Schema",
+    "Sphere",
+    "Synthesizer",
+    "TableRelease",
+    "Time",
+    "load",
+    "synthesize",
+]

@@ -1,0 +1,77 @@
+"""What a schema would change in a table: CONFIDENTIAL counts, for its owner, before anything is spent."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from privmeasure.tables.base import Tally
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from privmeasure.tables.schema import Schema
+
+STAMP = "CONFIDENTIAL: these counts depend on private values. Do not publish them, and do not fit bounds to them."
+
+
+class ConfidentialChanges:
+    """CONFIDENTIAL. How many cells of each column are missing, not parsed, clamped or unknown. Not private.
+
+    It is shown only when asked (`to_json`, `lines`); its repr tells nothing.
+    """
+
+    def __init__(self, rows: int, columns: Mapping[str, Tally]) -> None:
+        """Keep the counts."""
+        self.rows, self.columns = rows, dict(columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts with their stamp."""
+        return {
+            "confidential": STAMP,
+            "rows": self.rows,
+            "columns": {
+                name: {"missing": t.missing, "unparsed": t.unparsed, "clamped": t.clamped, "unknown": t.unknown}
+                for name, t in self.columns.items()
+            },
+        }
+
+    def __repr__(self) -> str:
+        """Show nothing of the counts."""
+        return "ConfidentialChanges(...)"
+
+
+def count_changes(schema: "Schema", batches: "Iterable[pa.RecordBatch | pa.Table]") -> ConfidentialChanges:
+    """Count what encoding a table would change. CONFIDENTIAL: the result is not private and not for publication.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> from privmeasure.tables import Integer, Schema
+        >>> changes = count_changes(Schema({"age": Integer(17, 90)}), [pa.table({"age": ["37", "200", "old", None]})])
+        >>> changes
+        ConfidentialChanges(...)
+        >>> changes.to_json()["columns"]
+        {'age': {'missing': 1, 'unparsed': 1, 'clamped': 1, 'unknown': 0}}
+    """
+    rows, tallies = 0, {name: Tally() for name in schema.data}
+    for batch in batches:
+        rows += batch.num_rows  # private counts: they leave only in a value that is stamped
+        for name, column in schema.data.items():
+            tallies[name] += column.tally([batch.column(source) for source in column.sources(name)])
+    return ConfidentialChanges(rows, tallies)
+
+
+def advice(schema: "Schema") -> list[str]:
+    """Return what in a valid schema may not be what was meant. Public: it looks at the schema alone.
+
+    Examples:
+        >>> from privmeasure.tables import Category, Schema
+        >>> advice(Schema({"sex": Category(["F", "M"])}))
+        ["column 'sex' has no unknown: any other value, and a missing one, becomes 'F'. Add unknown, or nullable."]
+    """
+    from privmeasure.tables.categories import Category
+
+    return [
+        f"column {name!r} has no unknown: any other value, and a missing one, becomes {column.values[0]!r}. Add "
+        "unknown, or nullable."
+        for name, column in schema.data.items()
+        if isinstance(column, Category) and column.unknown is None and not column.nullable
+    ]

@@ -1,0 +1,98 @@
+"""The order, the names and the storage types in which the columns of a table came in, and go out again."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from privmeasure.errors import ReleaseFileError
+from privmeasure.tables.base import Types
+from privmeasure.tables.cells import plain_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Writes(Protocol):
+    """What a layout needs of a schema."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The file columns that are written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of the output, in order: public, as a table's header and types are.
+
+    A type is None where the table had none: the text of a CSV file, or a column of nulls alone, whose type would tell
+    that nothing else was in it.
+    """
+
+    names: tuple[str, ...]
+    types: "tuple[pa.DataType | None, ...]"
+
+    @classmethod
+    def of(cls, schema: Writes, names: Sequence[str], types: Types | None) -> "Layout":
+        """Return the layout of a table that was checked against a schema; dropped columns are left out."""
+        import pyarrow.types as pt
+
+        written = set(schema.outputs)
+        given = [None] * len(names) if types is None else list(types)
+        kept = [
+            (name, None if t is None or pt.is_null(plain_type(t)) else t)
+            for name, t in zip(names, given, strict=True)
+            if name in written
+        ]
+        return cls(tuple(name for name, _ in kept), tuple(t for _, t in kept))
+
+    @classmethod
+    def natural(cls, schema: Writes) -> "Layout":
+        """Return the layout where there was no table: the schema's order, natural types."""
+        return cls(schema.outputs, (None,) * len(schema.outputs))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return names, and types as Arrow writes them."""
+        return {"names": list(self.names), "types": [None if t is None else str(t) for t in self.types]}
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Layout":
+        """Read what `to_json` wrote; a ReleaseFileError says what does not fit.
+
+        Examples:
+            >>> Layout.from_json({"names": ["age"], "types": ["dictionary<values=string, indices=int8, ordered=0>"]})
+            Layout(names=('age',), types=(DictionaryType(dictionary<values=string, indices=int8, ordered=0>),))
+        """
+        match value:
+            case {"names": list(names), "types": list(types)} if len(names) == len(types) and _all_text(names):
+                return cls(tuple(names), tuple(None if t is None else _type(t) for t in types))
+        raise ReleaseFileError(
+            "The layout of a release must have a list of names and one of as many types. The file was edited: write "
+            "the release again."
+        )
+
+
+def _all_text(names: Iterable[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
+
+
+def _type(text: Any) -> "pa.DataType":
+    """Return the Arrow type that a text stands for."""
+    import pyarrow as pa
+
+    try:
+        if match := re.fullmatch(r"timestamp\[(\w+), tz=(.+)\]", text):
+            return pa.timestamp(match[1], match[2])
+        if match := re.fullmatch(r"decimal(32|64|128|256)\((\d+), (-?\d+)\)", text):
+            return getattr(pa, f"decimal{match[1]}")(int(match[2]), int(match[3]))
+        if match := re.fullmatch(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>", text):
+            return pa.dictionary(_type(match[2]), _type(match[1]), ordered=match[3] == "1")
+        if match := re.fullmatch(r"run_end_encoded<run_ends: (\w+), values: (.+)>", text):
+            return pa.run_end_encoded(_type(match[1]), _type(match[2]))
+        return pa.type_for_alias(text)
+    except (AttributeError, TypeError, ValueError, pa.ArrowException):
+        raise ReleaseFileError(
+            f"The layout of a release names the type {text!r}, which is unknown. The file was edited, or written by a "
+            "newer version: update privmeasure, or write the release again."
+        ) from None

@@ -1,0 +1,245 @@
+"""The public declaration of a table: its columns, and how their cells become points."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privmeasure.domains import Points, Product
+from privmeasure.errors import ArgumentError, DataError, SchemaError
+from privmeasure.tables.base import ColumnError, DataColumn, Types, did_you_mean
+from privmeasure.tables.columns import FORMAT, Column, disagreements, from_fields, to_fields
+from privmeasure.tables.fixed import Drop
+from privmeasure.tables.layout import Layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_PROBLEMS = 20
+"""That one error lists."""
+
+
+class Schema:
+    """The columns of a table: declared by a person who knows the subject, never detected.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> from privmeasure.tables import Category, Drop, Integer
+        >>> schema = Schema({"name": Drop(), "age": Integer(17, 90), "sex": Category(["F", "M"])})
+        >>> table = pa.table({"name": ["Ann", "Bob"], "age": [37, 99], "sex": ["F", "X"]})
+        >>> schema.check(table.column_names, table.schema.types)
+        >>> schema.encode(table)
+        array([[37.,  0.],
+               [90.,  0.]])
+        >>> schema.decode(schema.encode(table), Layout.of(schema, table.column_names, table.schema.types)).to_pydict()
+        {'age': [37, 90], 'sex': ['F', 'F']}
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Column], *, groups: Iterable[Iterable[str]] = (), never: Iterable[str] = ()
+    ) -> None:
+        """Take the columns by name; `groups` are to be released jointly, `never` are combinations that cannot occur."""
+        if not isinstance(columns, Mapping) or not columns:
+            raise SchemaError('A schema needs at least one column, like Schema({"age": Integer(17, 90)}).')
+        self.columns: Mapping[str, Column] = MappingProxyType(dict(columns))
+        self.groups = tuple(tuple(group) for group in groups)
+        self.never = (never,) if isinstance(never, str) else tuple(never)
+        problems = disagreements(self.columns, self.groups, self.never)
+        if problems:
+            raise SchemaError(*(problem for _, problem in problems))
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> "Schema":
+        """Read a schema file; a SchemaError says what is wrong, by line."""
+        from privmeasure.tables.toml import read
+
+        columns, groups, never = read(path)
+        return cls(columns, groups=groups, never=never)
+
+    @classmethod
+    def from_text(cls, text: str, name: str = "schema") -> "Schema":
+        """Read the text of a schema file; `name` is what errors call it."""
+        from privmeasure.tables.toml import parse
+
+        columns, groups, never = parse(text, name)
+        return cls(columns, groups=groups, never=never)
+
+    def to_toml(self) -> str:
+        """Return the text of a schema file that `from_text` reads back as this schema."""
+        from privmeasure.tables.toml import write
+
+        return write(self.columns, self.groups, self.never)
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Schema":
+        """Read what `to_json` wrote; a SchemaError says what does not fit."""
+        if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list):
+            raise SchemaError("A schema in JSON must be an object with a list of columns.")
+        if value.get("format") != FORMAT:
+            raise SchemaError(f"The schema has format {value.get('format')!r}; this version reads format {FORMAT}.")
+        columns: dict[str, Column] = {}
+        for fields in value["columns"]:
+            if not isinstance(fields, Mapping) or not isinstance(fields.get("name"), str) or fields["name"] in columns:
+                raise SchemaError("Every column of a schema in JSON must be an object with a name of its own.")
+            name = fields["name"]
+            try:
+                columns[name] = from_fields({field: v for field, v in fields.items() if field != "name"})
+            except ColumnError as fault:
+                raise SchemaError(f"column {name!r} {fault.predicate}") from None
+        groups, never = value.get("groups", []), value.get("never", [])
+        if not (isinstance(groups, list) and all(isinstance(g, list) for g in groups) and isinstance(never, list)):
+            raise SchemaError("The groups of a schema in JSON must be lists of names, and never a list of texts.")
+        return cls(columns, groups=groups, never=never)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value that `from_json` reads back; columns are a list, so that their order survives."""
+        return {
+            "format": FORMAT,
+            "columns": [{"name": name, **to_fields(column)} for name, column in self.columns.items()],
+            "groups": [list(group) for group in self.groups],
+            "never": list(self.never),
+        }
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """Return the JSON Schema of the TOML format, for editors."""
+        from privmeasure.tables.editors import json_schema
+
+        return json_schema()
+
+    @cached_property
+    def domain(self) -> Product:
+        """The product of the data columns' domains, in order, with their weights."""
+        columns = list(self.data.values())
+        try:
+            return Product([column.domain for column in columns], weights=[column.weight for column in columns])
+        except ArgumentError as error:
+            raise SchemaError(f"The columns cannot be put together: {error}") from None
+
+    @property
+    def data(self) -> dict[str, DataColumn]:
+        """The columns that have a domain, in order."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, DataColumn)}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All file columns that the schema names, those that are dropped too."""
+        return tuple(source for name, column in self.columns.items() for source in column.sources(name))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """All file columns that are written, in the schema's order."""
+        return tuple(output for name, column in self.columns.items() for output in column.outputs(name))
+
+    def check(self, names: Sequence[str], types: Types | None) -> None:
+        """Compare with the header and the storage types of a table (None for CSV); no value is looked at."""
+        twice = sorted({name for name in names if list(names).count(name) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise DataError(
+                f"The table has more than one column named {', '.join(map(repr, twice[:MOST_PROBLEMS]))}. Rename them: "
+                "every column needs a name of its own."
+            )
+        present, declared = set(names), set(self.sources)
+        missing = [source for source in self.sources if source not in present]
+        extra = [name for name in names if name not in declared]
+        listed = slice(MOST_PROBLEMS)  # a wrong file has thousands of them
+        problems = [
+            f"The table has no column {source!r}, which the schema declares.{did_you_mean(source, extra[:1000])} "
+            "Correct the name, or take the column out of the schema."
+            for source in missing[listed]
+        ]
+        problems += [
+            f"The table has a column {name!r}, which the schema does not declare.{did_you_mean(name, missing[:1000])} "
+            'Declare it, with type = "drop" if it must not be used.'
+            for name in extra[listed]
+        ]
+        if types is not None:
+            problems += self._contradictions(dict(zip(names, types, strict=True)))
+        more = len(problems) - MOST_PROBLEMS + len(missing[MOST_PROBLEMS:]) + len(extra[MOST_PROBLEMS:])
+        if more > 0:
+            problems[MOST_PROBLEMS:] = [f"And {more} more of the kind."]
+        if problems:
+            raise SchemaError(*problems)
+
+    def _contradictions(self, types: "Mapping[str, pa.DataType | None]") -> list[str]:
+        return [
+            f"column {source!r} {reason}"
+            for name, column in self.columns.items()
+            for source in column.sources(name)
+            if (given := types.get(source)) is not None and (reason := column.refuses(given)) is not None
+        ]
+
+    def encode(self, batch: "pa.RecordBatch | pa.Table") -> Points:
+        """Return the points of the rows. Never raises because of a value; nothing is kept."""
+        points, end = np.empty((batch.num_rows, self.domain.width)), 0
+        for name, column in self.data.items():
+            # private cells: row by row, so neighbouring tables stay neighbouring
+            part = column.encode([batch.column(source) for source in column.sources(name)])
+            end += part.shape[1]
+            points[:, end - part.shape[1] : end] = part
+        return points
+
+    def decode(self, points: Points, layout: Layout) -> "pa.Table":
+        """Return the table of some points, with the names, order and types of a layout."""
+        import pyarrow as pa
+
+        types = dict(zip(layout.names, layout.types, strict=True))
+        cells: dict[str, Any] = {}
+        end = 0
+        for name, column in self.columns.items():
+            width = column.domain.width if isinstance(column, DataColumn) else 0
+            end += width
+            outputs = column.outputs(name)
+            if not set(outputs) <= set(types):
+                raise SchemaError(f"column {name!r} is not in the layout. Make the layout from the same schema.")
+            try:
+                parts = column.decode(points[:, end - width : end], [types[output] for output in outputs])
+            except pa.ArrowException:
+                raise SchemaError(f"column {name!r} does not fit the storage type of the layout.") from None
+            cells |= zip(outputs, parts, strict=True)
+        if set(types) != set(cells):
+            raise SchemaError("The layout has columns that the schema does not write. Make it from the same schema.")
+        return pa.table({name: cells[name] for name in layout.names})
+
+    def only(self, names: Iterable[str]) -> "Schema":
+        """Return the schema with all other columns dropped. A place goes by its own name.
+
+        Examples:
+            >>> from privmeasure.tables import Boolean, Integer
+            >>> Schema({"age": Integer(17, 90), "smoker": Boolean()}).only(["age"]).columns["smoker"]
+            Drop()
+        """
+        wanted = [names] if isinstance(names, str) else list(names)
+        for name in wanted:
+            if name not in self.columns:
+                raise ArgumentError(
+                    f"{name!r} is no column of the schema.{did_you_mean(str(name), list(self.columns))}"
+                )
+        columns: dict[str, Column] = {}
+        for name, column in self.columns.items():
+            if name in wanted:
+                columns[name] = column
+            else:
+                columns |= {source: Drop() for source in column.sources(name)}
+        groups = [group for group in self.groups if set(group) <= set(wanted)]
+        return Schema(columns, groups=groups, never=self.never)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare columns (in order), groups and rules."""
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return (list(self.columns.items()), self.groups, self.never) == (
+            list(other.columns.items()),
+            other.groups,
+            other.never,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show the columns and their kinds."""
+        kinds = ", ".join(f"{name!r}: {type(column).__name__}" for name, column in self.columns.items())
+        return f"Schema({{{kinds}}})"

@@ -1,0 +1,238 @@
+"""Schema files: TOML, read with errors by line, and written."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, time
+from pathlib import Path
+from typing import Any
+
+from privmeasure.errors import SchemaError
+from privmeasure.tables.base import ColumnError, did_you_mean
+from privmeasure.tables.categories import Category
+from privmeasure.tables.columns import FORMAT, TO_FILL_IN, Column, Spot, disagreements, from_fields, to_fields
+from privmeasure.tables.fixed import Constant
+
+TOP = ("format", "columns", "group", "never")
+LARGEST_FILE = 1 << 28
+"""Bytes: a schema that is larger is another file."""
+
+Declared = tuple[dict[str, Column], list[tuple[str, ...]], list[str]]
+"""Columns, groups, and what can never be."""
+
+
+def read(path: str | Path) -> Declared:
+    """Read a schema file."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise SchemaError(f"{path} is larger than a schema can be. Is it the data? Give the schema, a TOML file.")
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemaError(f"{path} is not a text in UTF-8. Is it the data? Give the schema, a TOML file.") from None
+    return parse(text, path.name)
+
+
+def parse(text: str, name: str) -> Declared:
+    """Read the text of a schema file, and say everything that is wrong with it at once.
+
+    Examples:
+        >>> parse('''format = 1
+        ... [columns.age]
+        ... type = "integer"
+        ... low = 90
+        ... high = 17''', "people.toml")
+        Traceback (most recent call last):
+        privmeasure.errors.SchemaError: people.toml, line 4: column 'age' has low = 90 and high = 17; low must be below
+        high. Swap them.
+    """
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(_broken(str(error), name)) from None
+    problems = list(_top_problems(tree))
+    columns: dict[str, Column] = {}
+    declared = tree.get("columns", {})
+    for column, fields in declared.items() if isinstance(declared, dict) else ():
+        try:
+            columns[column] = from_fields(fields)
+        except ColumnError as fault:
+            problems.append((("columns", column, fault.field), f"column {column!r} {fault.predicate}"))
+    if not problems:
+        groups = [tuple(group["columns"]) for group in tree.get("group", [])]
+        problems = disagreements(columns, groups, tree.get("never", []))
+        if not problems:
+            return columns, groups, tree.get("never", [])
+    lines = key_lines(text)
+    found = [(_line(lines, place), problem) for place, problem in problems]
+    raise SchemaError(*(f"{name}, line {line}: {problem}" for line, problem in sorted(found)))
+
+
+def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
+    for key in tree:
+        if key not in TOP:
+            hint = did_you_mean(key, TOP) or (
+                " Columns are declared as [columns.NAME]." if isinstance(tree[key], dict) else ""
+            )
+            yield (key,), f"{key!r} is unknown.{hint} A schema has {', '.join(TOP)}."
+    if tree.get("format") != FORMAT:
+        got = f"format = {tree['format']!r}" if "format" in tree else "no format"
+        yield ("format",), f"the schema has {got}; this version reads format = {FORMAT}. Write that on the first line."
+    if not isinstance(tree.get("columns"), dict) or not tree["columns"]:
+        yield ("columns",), "the schema has no columns. Declare each of them as a table [columns.NAME]."
+    groups = tree.get("group", [])
+    if not isinstance(groups, list):
+        yield ("group",), 'groups are written as [[group]], each with columns = ["a", "b"].'
+        groups = []
+    for i, group in enumerate(groups):
+        names = group.get("columns") if isinstance(group, dict) and len(group) == 1 else None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            yield ("group", str(i)), 'a [[group]] has columns = ["a", "b"] and nothing else.'
+    never = tree.get("never", [])
+    if not isinstance(never, list) or not all(isinstance(rule, str) for rule in never):
+        yield ("never",), "never must be a list of texts."
+
+
+def _broken(message: str, name: str) -> str:
+    at = re.search(r"line (\d+)", message)
+    line = f"line {at[1]}" if at else "the last line"
+    fault = re.sub(r"\s*\(at .*\)$", "", message)
+    twice = "overwrite a value" in fault or "declare" in fault
+    advice = "A key or a table stands there twice." if twice else "Texts need quotes, lists square brackets."
+    return f"{name}, {line}: this is not TOML: {fault}. {advice}"
+
+
+def _line(lines: Mapping[Spot, int], place: Spot) -> int:
+    """Return the line of a place, or of what holds it."""
+    while place:
+        if place in lines:
+            return lines[place]
+        place = place[:-1]
+    return 1
+
+
+_TOKEN = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}=.,\n]|[^\s"\'#\[\]{}=.,]+',
+    re.DOTALL,
+)
+
+
+def key_lines(text: str) -> dict[Spot, int]:
+    """Return the line of every key of a valid TOML text; the tables of an array are numbered.
+
+    Examples:
+        >>> key_lines('a = 1\\n[columns."x y"]\\nlow = [1,\\n 2]\\nhigh = 3')
+        {('a',): 1, ('columns',): 2, ('columns', 'x y'): 2, ('columns', 'x y', 'low'): 3, ('columns', 'x y', 'high'): 5}
+    """
+    lines: dict[Spot, int] = {}
+    arrays: dict[Spot, int] = {}
+    table: Spot = ()
+    for line, tokens in _statements(text):
+        if tokens[0] == "[":
+            double = tokens[1] == "["
+            table = _keys(tokens[2:-2] if double else tokens[1:-1])
+            if double:
+                arrays[table] = arrays.get(table, -1) + 1
+                lines.setdefault(table, line)
+                table = (*table, str(arrays[table]))
+            here = table
+        else:
+            here = (*table, *_keys(tokens[: tokens.index("=")]))
+            _inline(lines, here, tokens[tokens.index("=") + 1 :], line)
+        for length in range(1, len(here) + 1):
+            lines.setdefault(here[:length], line)
+    return lines
+
+
+def _inline(lines: dict[Spot, int], here: Spot, tokens: list[str], line: int) -> None:
+    """Note the keys of an inline table, which stand on the line of its key."""
+    if tokens and tokens[0] == "{":
+        for i, token in enumerate(tokens):
+            if token == "=":
+                lines.setdefault((*here, _keys([tokens[i - 1]])[0]), line)
+
+
+def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the headers and the assignments of a TOML text, as tokens, with the lines where they start."""
+    tokens: list[str] = []
+    line, start, depth = 1, 1, 0
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token == "\n" and (depth == 0 or not tokens):
+            if tokens:
+                yield start, tokens
+            depth, tokens = 0, []
+        elif token[0] != "#" and token != "\n":
+            if not tokens:
+                start = line
+            tokens.append(token)
+            depth += (token in "[{") - (token in "]}")
+        line += token.count("\n")
+    if tokens:
+        yield start, tokens
+
+
+def _keys(tokens: list[str]) -> Spot:
+    """Return a dotted key."""
+    return tuple(next(iter(tomllib.loads(f"{token} = 0"))) for token in tokens if token != ".")
+
+
+def write(columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]) -> str:
+    """Return the text of a schema file."""
+    parts = [f"format = {FORMAT}\n"]
+    if never:
+        parts.append(f"never = {value_text(list(never))}\n")
+    for name, column in columns.items():
+        parts.append(
+            "\n" + table_text(name, to_fields(column, native=True), floats=not isinstance(column, Category | Constant))
+        )
+    parts += [f"\n[[group]]\ncolumns = {value_text(list(group))}\n" for group in groups]
+    return "".join(parts)
+
+
+def table_text(name: str, fields: Mapping[str, Any], *, floats: bool = False) -> str:
+    """Return a column as a table of TOML. With `floats`, 3.0 is written 3: the field says that it is a float."""
+    lines = [f"[columns.{key_text(name)}]"]
+    lines += [f"{key_text(field)} = {value_text(_short(v) if floats else v)}" for field, v in fields.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return [_short(v) for v in value] if isinstance(value, list) else value
+
+
+def key_text(key: str) -> str:
+    """Return a key of TOML, in quotes where it needs them."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else value_text(key)
+
+
+def value_text(value: Any) -> str:
+    """Return a value of TOML.
+
+    Examples:
+        >>> value_text(["a", 'say "b"', True, 1.5, {"x y": []}])
+        '["a", "say \\\\"b\\\\"", true, 1.5, {"x y" = []}]'
+    """
+    if value is None:  # TOML has none: it is to be filled in
+        return value_text(TO_FILL_IN)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return '"' + re.sub(r'[\x00-\x1f"\\\x7f]', _escape, value) + '"'
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key_text(str(k))} = {value_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        texts = [value_text(v) for v in value]
+        if sum(map(len, texts)) + 2 * len(texts) < 100:
+            return f"[{', '.join(texts)}]"
+        return "[\n" + "".join(f"  {text},\n" for text in texts) + "]"
+    return repr(value)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    return "\\" + character if character in '"\\' else f"\\u{ord(character):04x}"

@@ -1,0 +1,210 @@
+"""Dataframes: the same kind comes out, with the types that came in, and no value decides a type or raises."""
+
+import datetime as dt
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from privmeasure.errors import ArgumentError, DataError
+from privmeasure.tables import Boolean, Category, Date, Datetime, Integer, Layout, Number, Schema, Time
+from privmeasure.tables.frames import from_arrow, to_arrow
+
+SECRET = "secretvalue"
+
+PANDAS = {
+    "int64": pd.Series([1, 2]),
+    "int8": pd.Series([1, 2], dtype="int8"),
+    "uint32": pd.Series([1, 2], dtype="uint32"),
+    "float64": pd.Series([0.5, np.nan]),
+    "float32": pd.Series([0.5, 1.5], dtype="float32"),
+    "bool": pd.Series([True, False]),
+    "object": pd.Series(["x", None], dtype=object),
+    "str": pd.Series(["x", "y"]),
+    "string": pd.Series(["x", None], dtype="string"),
+    "category": pd.Series(pd.Categorical(["u", "v"], ["v", "u"])),
+    "ordered": pd.Series(pd.Categorical(["u", "v"], ["v", "u"], ordered=True)),
+    "Int64": pd.Series([1, None], dtype="Int64"),
+    "boolean": pd.Series([True, None], dtype="boolean"),
+    "arrow": pd.Series([1, None], dtype="int64[pyarrow]"),
+    "naive": pd.Series(pd.to_datetime(["2020-01-01", None])),
+    "nanoseconds": pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"])).dt.as_unit("ns"),
+    "zoned": pd.Series(pd.to_datetime(["2020-01-01", "2020-07-01"]).tz_localize("Europe/Berlin")),
+}
+
+
+def test_pandas_types_come_back():
+    frame = pd.DataFrame(PANDAS)
+    table, kind = to_arrow(frame)
+    back = from_arrow(pa.Table.from_arrays(table.columns, names=table.column_names), kind)  # without pandas' own notes
+    assert str(kind) == "pandas"
+    assert back.dtypes.to_dict() == frame.dtypes.to_dict()
+    pd.testing.assert_frame_equal(back, frame)
+
+
+def test_the_index_of_pandas_stays_behind():
+    frame = pd.DataFrame({"a": [1, 2, 3]}, index=pd.Index(["anna", SECRET, "carl"], name="person"))
+    table, kind = to_arrow(frame.iloc[::-1])
+    assert table.column_names == ["a"]
+    assert table["a"].to_pylist() == [3, 2, 1]
+    assert SECRET not in str(table.schema)
+    assert from_arrow(table, kind).index.equals(pd.RangeIndex(3))
+
+
+def test_labels_of_pandas_that_are_no_text_come_back():
+    table, kind = to_arrow(pd.DataFrame({7: [1], "b": [2]}))
+    assert table.column_names == ["7", "b"]
+    assert list(from_arrow(table, kind).columns) == [7, "b"]
+    assert list(from_arrow(table.select(["b"]), kind).columns) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "texts"),
+    [
+        (["x", None, float("nan"), pd.NA], ["x", None, None, None]),
+        ([1, "x", 2.5, True], ["1", "x", "2.5", "True"]),
+        ([dt.date(2020, 1, 31), None], ["2020-01-31", None]),
+        (["\ud800", "x"], ["?", "x"]),
+        ([None, None], [None, None]),
+    ],
+)
+def test_objects_are_text_whatever_they_are(cells, texts):
+    table, kind = to_arrow(pd.DataFrame({"a": pd.Series(cells, dtype=object)}))
+    assert table["a"].to_pylist() == texts
+    assert table.schema.types == [pa.large_string()]
+    assert kind.types == (None,)
+
+
+def test_an_object_that_cannot_be_shown_is_missing():
+    class Odd:
+        def __str__(self):
+            raise ValueError(SECRET)
+
+    table, _ = to_arrow(pd.DataFrame({"a": pd.Series([Odd(), "x"], dtype=object)}))
+    assert table["a"].to_pylist() == [None, "x"]
+
+
+def test_integers_that_now_may_be_missing_become_floats():
+    _, kind = to_arrow(pd.DataFrame({"a": [1, 2]}))
+    assert from_arrow(pa.table({"a": [1, None]}), kind)["a"].dtype == np.float64
+
+
+POLARS = pl.DataFrame(
+    {
+        "i": pl.Series([1, 2], dtype=pl.Int8),
+        "u": pl.Series([1, None], dtype=pl.UInt64),
+        "f": pl.Series([0.5, 1.5], dtype=pl.Float32),
+        "s": ["a", None],
+        "c": pl.Series(["a", "b"], dtype=pl.Categorical),
+        "e": pl.Series(["b", "a"], dtype=pl.Enum(["a", "b"])),
+        "b": [True, None],
+        "d": [dt.date(2020, 1, 1), None],
+        "t": [dt.time(1, 2, 3), None],
+        "m": pl.Series([dt.datetime(2020, 1, 1)] * 2, dtype=pl.Datetime("ms")),
+        "z": pl.Series([dt.datetime(2020, 1, 1)] * 2, dtype=pl.Datetime("us", "Europe/Berlin")),
+        "x": pl.Series([1, 2], dtype=pl.Decimal(10, 2)),
+    }
+)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_polars_types_come_back(lazy):
+    table, kind = to_arrow(POLARS.lazy() if lazy else POLARS)
+    back = from_arrow(pa.Table.from_arrays(table.columns, names=table.column_names), kind)
+    assert str(kind) == "polars"
+    assert back.schema == POLARS.schema
+    assert back.equals(POLARS)
+
+
+def test_pyarrow_stays_as_it_is():
+    table = pa.table({"a": pa.array(["x", "y"]).dictionary_encode(), "b": pa.array([1, 2], pa.uint8())})
+    back, kind = to_arrow(table)
+    assert back.equals(table)
+    assert from_arrow(back, kind) is back
+    assert to_arrow(table.to_batches()[0])[0].equals(table)
+    assert to_arrow(nw.from_native(table))[0].equals(table)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_kind_may_be_a_name(library):
+    table = pa.table({"a": [1, 2]})
+    assert str(to_arrow(from_arrow(table, library))[1]) == library
+    with pytest.raises(ArgumentError, match="'pandas', 'polars', 'pyarrow', got 'excel'"):
+        from_arrow(table, "excel")
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        ([[SECRET]], "object of type list"),
+        ({"a": [SECRET]}, "object of type dict"),
+        (np.array([SECRET]), "object of type ndarray"),
+        (pd.Series([SECRET]), "object of type Series"),
+        (pd.DataFrame([[SECRET, 1]], columns=["a", "a"]), "several columns named 'a'"),
+        (pd.DataFrame([[SECRET, 1]], columns=["1", 1]), "several columns named '1'"),
+        (pa.table([[SECRET], [1]], names=["a", "a"]), "several columns named 'a'"),
+        (pd.DataFrame([[SECRET]], columns=pd.MultiIndex.from_tuples([("a", "b")])), "several levels"),
+        (pd.DataFrame({"a": [1j]}), "Column 'a' has the type complex128"),
+        (pd.DataFrame({"a": pd.period_range("2020", periods=2, freq="D")}), "Column 'a' has the type period"),
+    ],
+)
+def test_what_is_no_table_is_refused_by_its_type(frame, words):
+    with pytest.raises(DataError) as caught:
+        to_arrow(frame)
+    assert words in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_categories_that_occur_do_not_reach_the_types():
+    """Neither the categories of a column nor how many of them there are: both depend on its values."""
+    few = pd.DataFrame({"a": pd.Categorical([SECRET])})
+    many = pd.DataFrame({"a": pd.Categorical([str(i) for i in range(1000)])})
+    kinds = [to_arrow(frame)[1] for frame in (few, many)]
+    assert kinds[0] == kinds[1]
+    assert SECRET not in repr(kinds[0])
+    kinds = [to_arrow(pl.from_pandas(frame))[1] for frame in (few, many)]
+    assert kinds[0] == kinds[1]
+
+
+DECLARED = Schema(
+    {
+        "n": Number(0, 10, nullable=True),
+        "i": Integer(0, 99),
+        "c": Category(["a", "b", "c"]),
+        "b": Boolean(),
+        "d": Date(dt.date(2020, 1, 1), dt.date(2021, 1, 1)),
+        "t": Time(),
+        "z": Datetime(dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)),
+    }
+)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_types_survive_encoding_and_decoding(library):
+    frame = pl.DataFrame(
+        {
+            "n": pl.Series([1.5, None], dtype=pl.Float32),
+            "i": pl.Series([1, 2], dtype=pl.Int16),
+            "c": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b", "c"])),
+            "b": [True, False],
+            "d": [dt.date(2020, 2, 29)] * 2,
+            "t": [dt.time(1, 2, 3)] * 2,
+            "z": [dt.datetime(2020, 6, 1, 12)] * 2,
+        }
+    )
+    frame = {"pandas": frame.to_pandas, "pyarrow": frame.to_arrow, "polars": frame.clone}[library]()
+    table, kind = to_arrow(frame)
+    DECLARED.check(table.column_names, kind.types)
+    layout = Layout.of(DECLARED, table.column_names, kind.types)
+    back = from_arrow(DECLARED.decode(DECLARED.encode(table), layout), kind)
+    if library == "pandas":
+        categories = pd.CategoricalDtype(["a", "b", "c"], ordered=frame["c"].dtype.ordered)
+        pd.testing.assert_frame_equal(back, frame.astype({"c": categories}))
+    elif library == "polars":
+        assert back.schema == frame.schema
+        assert back.equals(frame)
+    else:
+        assert back.to_pydict() == frame.to_pydict()

@@ -1,0 +1,167 @@
+"""Schemas of other tools, and templates."""
+
+import datetime as dt
+
+import pytest
+
+from privmeasure.errors import SchemaError
+from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Place, Time
+from privmeasure.tables.importers import from_foreign, from_frictionless, from_sdv
+
+FRICTIONLESS = {
+    "primaryKey": "id",
+    "fields": [
+        {"name": "id", "type": "integer"},
+        {"name": "age", "type": "integer", "constraints": {"required": True, "minimum": 17, "maximum": "90"}},
+        {"name": "income", "type": "number", "constraints": {"minimum": 0, "maximum": 1e6}},
+        {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"], "required": True}},
+        {"name": "grade", "type": "string", "categories": ["low", "high"], "categoriesOrdered": True},
+        {"name": "code", "type": "integer", "categories": [{"value": 1, "label": "one"}, {"value": 2, "label": "two"}]},
+        {"name": "smoker", "type": "boolean", "trueValues": ["ja"], "falseValues": ["nein"]},
+        {
+            "name": "born",
+            "type": "date",
+            "format": "%d.%m.%Y",
+            "constraints": {"minimum": "1900-01-01", "maximum": "2020-12-31"},
+        },
+        {
+            "name": "seen",
+            "type": "datetime",
+            "constraints": {"minimum": "2020-01-01T00:00:00Z", "maximum": "2021-01-01T00:00:00Z"},
+        },
+        {"name": "at", "type": "time"},
+        {"name": "mail", "type": "string", "format": "email"},
+    ],
+}
+
+
+def test_frictionless_with_all_bounds():
+    columns = from_foreign(FRICTIONLESS).schema().columns
+    assert dict(columns) == {
+        "id": Drop(),
+        "age": Integer(17, 90),
+        "income": Number(0, 1e6, nullable=True),
+        "sex": Category(["F", "M"]),
+        "grade": Category(["low", "high"], ordered=True, nullable=True),
+        "code": Category([1, 2], nullable=True),
+        "smoker": Boolean(true=["ja"], false=["nein"], nullable=True),
+        "born": Date("1900-01-01", "2020-12-31", format="%d.%m.%Y", nullable=True),
+        "seen": Datetime("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z", nullable=True),
+        "at": Time(nullable=True),
+        "mail": Drop(),
+    }
+    package = {"resources": [{"name": "people", "schema": FRICTIONLESS}]}
+    assert from_foreign(package).schema() == from_foreign(FRICTIONLESS).schema()
+
+
+def test_what_is_missing_is_left_to_fill_in_and_listed():
+    draft = from_frictionless(
+        {
+            "fields": [
+                {"name": "a", "type": "integer", "constraints": {"minimum": 0}},
+                {"name": "b"},
+                {"name": "g", "type": "geojson"},
+            ]
+        }
+    )
+    with pytest.raises(SchemaError) as caught:
+        draft.schema()
+    problems = caught.value.problems
+    assert problems[0].startswith("column 'a' still has to be filled in: high (the largest value")
+    assert "low" not in problems[0]
+    assert problems[1].startswith("column 'b' still has to be filled in: values")
+    assert problems[2].startswith("column 'g' still has to be filled in: type")
+    text = draft.to_toml()
+    assert 'low = 0\nhigh = "?"' in text
+    assert "no counterpart of the Frictionless type 'geojson'" in text
+
+
+SDV = {
+    "METADATA_SPEC_VERSION": "V1",
+    "tables": {
+        "people": {
+            "primary_key": "id",
+            "column_relationships": [{"type": "gps", "column_names": ["lat", "lon"]}],
+            "columns": {
+                "id": {"sdtype": "id"},
+                "age": {"sdtype": "numerical", "computer_representation": "Int64", "range_min": 17, "range_max": 90},
+                "income": {
+                    "sdtype": "numerical",
+                    "range_min": 0.0,
+                    "range_max": 1e6,
+                    "decimal_places": 2,
+                    "range_is_nullable": True,
+                },
+                "sex": {"sdtype": "categorical", "range_values": ["F", "M", None], "range_is_nullable": True},
+                "smoker": {"sdtype": "boolean"},
+                "born": {
+                    "sdtype": "datetime",
+                    "datetime_format": "%d.%m.%Y",
+                    "range_min": "01.02.1900",
+                    "range_max": "31.12.2020",
+                },
+                "seen": {
+                    "sdtype": "datetime",
+                    "datetime_format": "%Y-%m-%d %H:%M:%S",
+                    "range_min": "2020-01-01 00:00:00",
+                    "range_max": "2021-01-01 00:00:00",
+                },
+                "lat": {"sdtype": "latitude", "pii": True},
+                "lon": {"sdtype": "longitude", "pii": True},
+                "ssn": {"sdtype": "ssn", "pii": True},
+            },
+        }
+    },
+}
+
+
+def test_sdv_with_all_bounds():
+    columns = from_foreign(SDV).schema().columns
+    assert dict(columns) == {
+        "id": Drop(),
+        "age": Integer(17, 90),
+        "income": Number(0, 1e6, decimals=2, nullable=True),
+        "sex": Category(["F", "M"], nullable=True),
+        "smoker": Boolean(),
+        "born": Date(dt.date(1900, 2, 1), "2020-12-31", format="%d.%m.%Y"),
+        "seen": Datetime("2020-01-01", "2021-01-01", format="%Y-%m-%d %H:%M:%S"),
+        "ssn": Drop(),
+        "lat and lon": Place("lat", "lon"),
+    }
+    assert from_sdv(SDV, table="people").schema() == from_foreign(SDV).schema()
+    assert "some of them read ranges off the data" in from_foreign(SDV).to_toml()
+
+
+def test_sdv_without_ranges_lists_every_gap():
+    columns = {"a": {"sdtype": "numerical"}, "b": {"sdtype": "categorical"}, "c": {"sdtype": "datetime"}}
+    with pytest.raises(SchemaError) as caught:
+        from_sdv({"columns": columns}).schema()
+    assert len(caught.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        [],
+        {},
+        {"fields": 3},
+        {"fields": [{"type": "x"}]},
+        {"resources": []},
+        {"schema": 3},
+        {"columns": 3},
+        {"columns": {"a": 3}},
+        {"tables": {}},
+        {"tables": {"a": {}, "b": {}}},
+        {"tables": 3},
+        {"fields": [{"name": "a"}, {"name": "a"}]},
+    ],
+)
+def test_files_of_neither_kind(value):
+    with pytest.raises(SchemaError):
+        from_foreign(value)
+
+
+def test_an_unknown_table_of_sdv():
+    with pytest.raises(SchemaError, match="Did you mean 'people'"):
+        from_sdv(SDV, table="peple")

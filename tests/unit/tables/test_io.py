@@ -1,0 +1,384 @@
+"""Files of tables: what is read, what is refused and in which words, what is written and what is left behind."""
+
+import datetime as dt
+import gzip
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privmeasure.errors import ArgumentError, DataError
+from privmeasure.tables import reading
+from privmeasure.tables.io import check_target, kind_of, open_table, write_table
+
+SECRET = "secretvalue"
+
+
+def read(path, columns=None):
+    file = open_table(path)
+    batches = list(file.batches(columns or file.names))
+    return pa.Table.from_batches(batches).to_pydict() if batches else {name: [] for name in columns or file.names}
+
+
+def refused(path, columns=None):
+    """The file is refused in one paragraph that names it and shows nothing of its rows."""
+    with pytest.raises(DataError) as caught:
+        read(path, columns)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    assert SECRET not in message
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert len(message) < 400 + len(str(path))
+    return message.replace(str(path), "FILE")
+
+
+# ----------------------------------------------------------------------------------------------------------------- text
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        ("a,b\n1,2\n", {"a": ["1"], "b": ["2"]}),
+        ("a,b\n1,2", {"a": ["1"], "b": ["2"]}),
+        ("a,b\r\n1,2\r\n", {"a": ["1"], "b": ["2"]}),
+        ("\ufeffa,b\n1,2\n", {"a": ["1"], "b": ["2"]}),
+        ('\ufeff"a","b"\n1,2\n', {"a": ["1"], "b": ["2"]}),
+        ("\n\na,b\n\n1,2\n\n", {"a": ["1"], "b": ["2"]}),
+        ('a,b\n,""\nNA,null\n', {"a": [None, "NA"], "b": ["", "null"]}),
+        ('a,b\n"x,\n""y""", 2 \n', {"a": ['x,\n"y"'], "b": [" 2 "]}),
+        ('"a\nc",b\n1,2\n', {"a\nc": ["1"], "b": ["2"]}),
+        ("a,b\n", {"a": [], "b": []}),
+        ("a,b", {"a": [], "b": []}),
+        ("a,b\n\n\n", {"a": [], "b": []}),
+        ("a\n1\n\n3\n", {"a": ["1", None, "3"]}),
+        ("a\n\n", {"a": [None]}),
+        ("a,\n1,2\n", {"a": ["1"], "": ["2"]}),
+        ("größe,名前\n5,愛\n", {"größe": ["5"], "名前": ["愛"]}),
+        ('a,b\n1,"never closed\n', {"a": ["1"], "b": ["never closed\n"]}),
+        ("a,b\n1,\0\n", {"a": ["1"], "b": ["\0"]}),
+    ],
+)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_text_is_read_as_it_is(tmp_path, text, table, zipped):
+    path = tmp_path / ("t.csv.gz" if zipped else "t.csv")
+    path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+    assert read(path) == table
+    assert open_table(path).types is None
+    assert open_table(path).kind == "csv"
+
+
+def test_columns_are_chosen_and_files_read_again(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("a\tb\tc\n1\t2\t3,4\n")
+    file = open_table(path)
+    for _ in range(2):
+        (batch,) = file.batches(["c", "a"])
+        assert batch.to_pydict() == {"c": ["3,4"], "a": ["1"]}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_column_that_is_not_there(tmp_path, name):
+    write_table(tmp_path / name, [pa.table({"a": [1]})])
+    assert "FILE has no column 'b'" in refused(tmp_path / name, ["a", "b"])
+
+
+def test_a_header_that_changed_after_it_was_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    file = open_table(path)
+    path.write_text("c,secretvalue\n1,2\n")
+    with pytest.raises(DataError, match="cannot be read as delimited text") as caught:
+        list(file.batches(["a"]))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_zip_of_several_members_and_one_without_its_ending(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n"))
+    assert read(path) == {"a": ["1", "3"], "b": ["2", "4"]}
+
+
+RANDOM = random.Random(0)
+ZIPPED = gzip.compress(
+    b"a,b\n" + b"".join(b"%s,2\n" % RANDOM.randbytes(20).hex().encode() for _ in range(3000)), mtime=0
+)
+ROWS = b"1,2\n" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("empty.csv", b"", "is empty"),
+        ("blank.csv", b"\n\r\n\n", "is empty"),
+        ("bom.csv", b"\xef\xbb\xbf", "is empty"),
+        ("twice.csv", b"a,b,a\n1,2,3\n", "several columns named 'a'"),
+        ("short.csv", b"a,b\n" + ROWS + SECRET.encode() + b"\n", "more or fewer cells"),
+        ("long.csv", b"a,b\n1,2,secretvalue\n", "more or fewer cells"),
+        ("latin.csv", b"a,b\n" + ROWS + b"secretvalue,\xe9\n", "not UTF-8"),
+        ("latin-header.csv", b"a,\xe9\n1,2\n", "not UTF-8"),
+        ("wide.csv", "a,b\nsecretvalue,2\n".encode("utf-16"), "UTF-16"),
+        ("wide-le.csv", "a,b\nsecretvalue,2\n".encode("utf-16-le"), "UTF-16"),
+        ("header.csv", b"a," + b"x" * (1 << 21) + b"\n", "too long"),
+        ("cut.csv.gz", ZIPPED[:-2000], "truncated"),
+        ("cut-early.csv.gz", ZIPPED[:12], "truncated"),
+        ("cut-late.csv.gz", ZIPPED[:-3], "truncated"),
+        ("damaged.csv.gz", ZIPPED[:30000] + b"????" + ZIPPED[30004:], "truncated or damaged"),
+        ("parquet.csv", b"PAR1secretvalue", "Rename it to .parquet"),
+        ("text.parquet", b"a,b\nsecretvalue,2\n", "rename it to .csv"),
+        ("empty.parquet", b"", "is empty"),
+        ("cut.parquet", b"PAR1secretvalue", "not a complete Parquet file"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "content",
+)  # fmt: skip
+def test_broken_files_are_refused_in_clear_words(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert words in refused(path)
+
+
+def test_a_row_that_never_ends_is_refused_without_reading_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 1 << 20)
+    path = tmp_path / "line.csv"
+    with path.open("wb") as file:
+        file.write(b"a,b\n1," + b"secretvalue" * 10)
+        file.truncate(2 << 30)  # a hole: two gigabytes that take no disk
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "a row longer than 1 MiB" in refused(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # KiB
+
+
+def test_what_is_not_a_file_is_refused(tmp_path):
+    assert "is a folder" in refused(tmp_path)
+    assert "does not exist" in refused(tmp_path / "nothing.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert "not a regular file" in refused(tmp_path / "pipe.csv")
+    with pytest.raises(DataError, match="does not exist"):
+        open_table("a\0b.csv")
+    (tmp_path / "table.xlsx").write_text("x")
+    with pytest.raises(ArgumentError, match=r"'\.xlsx', which is none of \.csv"):
+        open_table(tmp_path / "table.xlsx")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_no_permission_is_said_so(tmp_path, name, monkeypatch):
+    path = tmp_path / name
+    path.write_text("a\n1\n")
+
+    def forbid(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "open", forbid)  # the user who runs the tests may be allowed everything
+    assert "no permission to read" in refused(path)
+
+
+# -------------------------------------------------------------------------------------------------------------- parquet
+
+
+def test_parquet_keeps_names_and_types(tmp_path):
+    table = pa.table({"a.b": [1, None], "a": ["x", "y"], "t": pa.array([0, 1], pa.timestamp("ms", "UTC"))})
+    pq.write_table(table, tmp_path / "t.parquet")
+    file = open_table(tmp_path / "t.parquet")
+    assert file.kind == "parquet"
+    assert file.names == ("a.b", "a", "t")
+    assert list(file.types) == table.schema.types
+    for columns in (["a"], ["t", "a.b"], ["a.b", "a", "t"]):
+        (batch,) = file.batches(columns)
+        assert batch.to_pydict() == table.select(columns).to_pydict()
+    assert pa.types.is_dictionary(next(file.batches(["a"])).column(0).type)  # read once per distinct text
+
+
+def test_damaged_parquet_is_refused_wherever_the_damage_is(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [SECRET + str(i) for i in range(1000)]}), path, compression="none")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    assert "not a complete Parquet file" in refused(path)
+    path.write_bytes(whole[:10] + b"\xff" * 40 + whole[50:])
+    assert "not a complete Parquet file" in refused(path)
+
+
+def test_a_nested_column_is_refused_only_where_it_is_asked_for(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [1], "list": [[1, 2]]}), path)
+    assert read(path, ["a"]) == {"a": [1]}
+    assert "Column 'list' of FILE has the nested type list" in refused(path)
+
+
+def test_the_same_name_twice_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), path)
+    assert "several columns named 'a'" in refused(path)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize("rows", [0, 1, 3, 400_000])
+def test_progress_is_four_quarters_whatever_the_number_of_rows(tmp_path, name, rows):
+    write_table(tmp_path / name, [pa.table({"a": range(rows), "b": range(rows)})])
+    told = []
+    assert sum(batch.num_rows for batch in open_table(tmp_path / name).batches(["a"], progress=told.append)) == rows
+    assert told == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_text_comes_in_pieces_of_bounded_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 1 << 12)
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i},x\n" for i in range(5000)))
+    batches = list(open_table(tmp_path / "t.csv").batches(["a"]))
+    assert len(batches) > 5
+    assert pa.Table.from_batches(batches)["a"].to_pylist() == [str(i) for i in range(5000)]
+
+
+# -------------------------------------------------------------------------------------------------------------- writing
+
+TABLE = pa.table(
+    {
+        "x": [0.1 + 0.2, None, 1e300],
+        "n": pa.array([1, None, -3], pa.int16()),
+        "s": ["plain", None, "愛"],
+        "c": pa.array(["u", "v", None]).dictionary_encode(),
+        "b": [True, False, None],
+        "d": [dt.date(2024, 2, 29), None, dt.date(1969, 12, 31)],
+        "t": pa.array([0, None, 1], pa.timestamp("s")),
+        "v": pa.array(["view", None, "w"], pa.string_view()),
+    }
+)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet", "T.CSV"])
+def test_what_is_written_can_be_read(tmp_path, name):
+    write_table(tmp_path / name, iter([TABLE, TABLE.slice(1)]))
+    found = read(tmp_path / name)
+    if kind_of(name) == "parquet":
+        assert found == pa.concat_tables([TABLE, TABLE.slice(1)]).to_pydict()
+    else:
+        assert found["x"] == ["0.30000000000000004", None, "1e+300", None, "1e+300"]
+        assert found["n"] == ["1", None, "-3", None, "-3"]
+        assert found["s"] == ["plain", None, "愛", None, "愛"]
+        assert found["c"] == ["u", "v", None, "v", None]
+        assert found["b"] == ["true", "false", None, "false", None]
+        assert found["d"] == ["2024-02-29", None, "1969-12-31", None, "1969-12-31"]
+        assert found["t"][0] == "1970-01-01 00:00:00"
+        assert found["v"] == ["view", None, "w", None, "w"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("odd", ["a,b", 'say "x"', "two\nlines", "cr\r", "", "\t"])
+@pytest.mark.parametrize("form", ["text", "category", "slice"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_text_is_quoted_where_it_must_be(tmp_path, name, odd, form):
+    column = pa.array(["z", odd, None, "plain"])
+    column = {"text": column, "category": column.dictionary_encode(), "slice": pa.concat_arrays([column, column])[4:]}[
+        form
+    ]
+    write_table(tmp_path / name, [pa.table({"a,\t": ["k"] * 4, 'na"me': column})])
+    assert read(tmp_path / name) == {"a,\t": ["k"] * 4, 'na"me': ["z", odd, None, "plain"]}
+
+
+def test_plain_text_is_not_quoted(tmp_path):
+    write_table(tmp_path / "t.csv", [pa.table({"a": [1.5], "s": ["x"]})])
+    assert (tmp_path / "t.csv").read_bytes() == b"a,s\n1.5,x\n"
+
+
+def test_a_table_without_rows_has_a_header(tmp_path):
+    write_table(tmp_path / "t.csv", [TABLE.slice(0, 0)])
+    assert list(read(tmp_path / "t.csv")) == TABLE.column_names
+    with pytest.raises(ArgumentError, match="at least one table"):
+        write_table(tmp_path / "u.csv", [])
+
+
+def test_progress_of_writing(tmp_path):
+    told = []
+    write_table(tmp_path / "t.csv", [TABLE] * 4, rows=12, progress=lambda *what: told.append(what))
+    assert told == [("write", i / 4) for i in range(1, 5)]
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, RuntimeError, DataError])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_nothing_is_left_after_an_interruption(tmp_path, name, fault):
+    (tmp_path / name).write_text("old")
+
+    def tables():
+        yield TABLE
+        raise fault
+
+    with pytest.raises(fault):
+        write_table(tmp_path / name, tables(), overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "old"
+
+
+def test_an_existing_file_is_kept_unless_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("old")
+    with pytest.raises(FileExistsError, match="not overwritten"):
+        write_table(path, [TABLE])
+    assert path.read_text() == "old"
+
+    def tables():
+        yield TABLE
+        (tmp_path / "new.csv").write_text("someone else's")
+
+    with pytest.raises(FileExistsError, match="not overwritten"):  # it came while we wrote
+        write_table(tmp_path / "new.csv", tables())
+    assert (tmp_path / "new.csv").read_text() == "someone else's"
+    write_table(path, [TABLE], overwrite=True)
+    assert path.read_text() != "old"
+
+
+def test_places_where_nothing_can_be_written(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="does not exist: create it"):
+        write_table(tmp_path / "no" / "t.csv", [TABLE])
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        check_target(tmp_path / "folder.csv", overwrite=True)
+    with pytest.raises(ArgumentError, match=r"'\.json', which is none of"):
+        check_target(tmp_path / "t.json")
+    with pytest.raises(ArgumentError, match=r"\.parquet\.gz"):
+        check_target(tmp_path / "t.parquet.gz")
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    with pytest.raises(PermissionError, match="no permission to write into the folder"):
+        check_target(tmp_path / "t.csv")
+
+
+FULL = """
+import resource, signal, sys, os
+import pyarrow as pa
+from privmeasure.tables.io import write_table
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+for name in ("t.csv", "t.csv.gz", "t.parquet"):
+    try:
+        write_table(os.path.join(sys.argv[1], name), [pa.table({"a": [os.urandom(1000).hex() for _ in range(500)]})])
+    except OSError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs a limit on the size of files")
+def test_a_full_disk_is_said_so_and_leaves_nothing(tmp_path):
+    done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.count("The disk is full") == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_read_and_written_without_pandas(tmp_path):
+    code = (
+        "import sys, pyarrow as pa\n"
+        "from privmeasure.tables.io import open_table, write_table\n"
+        "parts = [None, pa.py_buffer(bytes(4) + b'\\1\\0\\0\\0'), pa.py_buffer(b'x')]\n"
+        "text = pa.Array.from_buffers(pa.string(), 1, parts)\n"
+        "for name in ('t.csv', 't.parquet'):\n"
+        "    write_table(sys.argv[1] + '/' + name, [pa.Table.from_arrays([text], names=['s'])])\n"
+        "    file = open_table(sys.argv[1] + '/' + name)\n"
+        "    list(file.batches(file.names))\n"
+        "print(sorted({'pandas', 'polars', 'scipy', 'narwhals'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

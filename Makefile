@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow lint format bench bench-flat bench-rates bench-large pages clean help
+.PHONY: venv demo test test-slow lint format bench bench-flat bench-rates bench-large bench-tables pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ bench-flat: .venv/ready-bench ## the flat mechanism and exact distances; which m
 
 bench-large: .venv/ready-bench ## 10^8 points: time and peak memory
 	$(BIN)/python benchmarks/large.py
+
+bench-tables: .venv/ready-bench ## files in, files out: CPU seconds beside duckdb and polars
+	$(BIN)/python benchmarks/tables.py
 
 pages: venv ## write the numbers of benchmarks/results into the README
 	$(BIN)/python benchmarks/pages.py

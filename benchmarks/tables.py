@@ -1,0 +1,132 @@
+"""Tables: a file in, a file out, beside the tools that only copy. CPU seconds of cold processes, median of 5, CSV out.
+
+Each line is one command in a process of its own: `privmeasure synthesize`, and a read of the same columns of the same
+Parquet file with a write as CSV by duckdb and by polars. All start cold, imports included.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from record import save, table
+
+ROOT = Path(__file__).parents[1]
+COMMAND = str(Path(sys.executable).with_name("privmeasure"))
+RUNS = 5
+BARS = {"flights": 3.0, "ten million": 5.0}
+HELP_BAR = 0.5
+
+TEN_MILLION = """
+format = 1
+[columns.east]
+type = "number"
+low = 0
+high = 1
+decimals = 4
+[columns.north]
+type = "number"
+low = 0
+high = 1
+decimals = 4
+[columns.age]
+type = "integer"
+low = 0
+high = 120
+[columns.kind]
+type = "category"
+values = ["a", "b", "c", "d", "e"]
+"""
+
+
+def cpu_seconds(command: list[str], cwd: str) -> tuple[float, float]:
+    """Return the user and system seconds of one process and its peak memory in GB."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise SystemExit(f"{command[:3]} failed: {errors.decode()[-500:]}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9
+
+
+def ten_million(folder: str) -> tuple[Path, Path]:
+    rng, rows = np.random.default_rng(0), 10**7
+    points = np.clip(rng.normal(0.5, 0.15, (rows, 2)), 0, 1).round(4)
+    kinds = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 5, rows), pa.int8()), pa.array(list("abcde")))
+    columns = {
+        "east": points[:, 0],
+        "north": points[:, 1],
+        "age": rng.integers(0, 100, rows).astype(np.int16),
+        "kind": kinds.cast(pa.string()),
+    }
+    path, schema = Path(folder) / "ten-million.parquet", Path(folder) / "ten-million.toml"
+    pq.write_table(pa.table(columns), path)
+    schema.write_text(TEN_MILLION)
+    return path, schema
+
+
+def commands(path: Path, schema: Path) -> dict[str, list[str]]:
+    """Return what each tool is asked to do with a file."""
+    names = pq.ParquetFile(path).schema_arrow.names
+    quoted = ", ".join(f'"{name}"' for name in names)
+    polars = f"import polars as pl; pl.read_parquet({str(path)!r}, columns={names}).write_csv('polars.csv')"
+    duckdb = f"import duckdb; duckdb.sql('''COPY (SELECT {quoted} FROM '{path}') TO 'duckdb.csv' (HEADER)''')"
+    promise = ["--epsilon", "1", "--neighbours", "add-remove"]
+    return {
+        "privmeasure": [
+            COMMAND,
+            "synthesize",
+            str(path),
+            "--schema",
+            str(schema),
+            *promise,
+            "-o",
+            "o.csv",
+            "--overwrite",
+        ],
+        "polars": [sys.executable, "-c", polars],
+        "duckdb": [sys.executable, "-c", duckdb],
+    }
+
+
+def compare(name: str, path: Path, schema: Path, folder: str) -> list[dict[str, object]]:
+    rows = []
+    for tool, command in commands(path, schema).items():
+        runs = [cpu_seconds(command, folder) for _ in range(RUNS)]
+        rows.append({"table": name, "tool": tool, "CPU seconds": statistics.median(run[0] for run in runs),
+                     "peak GB": max(run[1] for run in runs)})  # fmt: skip
+    fastest = min(row["CPU seconds"] for row in rows if row["tool"] != "privmeasure")
+    for row in rows:
+        row["ratio"] = row["CPU seconds"] / fastest
+    return rows
+
+
+def main() -> None:
+    flights = ROOT / "examples" / "flights" / "flights.parquet"
+    with tempfile.TemporaryDirectory() as folder:
+        rows = compare("flights", flights, flights.with_suffix(".toml"), folder)
+        rows += compare("ten million", *ten_million(folder), folder)
+        help_seconds = statistics.median(cpu_seconds([COMMAND, "--help"], folder)[0] for _ in range(RUNS))
+    print(table(rows))
+    for name, bar in BARS.items():
+        ratio = next(row["ratio"] for row in rows if row["table"] == name and row["tool"] == "privmeasure")
+        print(f"{name}: {ratio:.2f} times the faster of duckdb and polars, bar {bar:g}: "
+              f"{'met' if ratio <= bar else 'MISSED'}")  # fmt: skip
+    print(f"privmeasure --help: {help_seconds:.2f} CPU s, bar {HELP_BAR}: "
+          f"{'met' if help_seconds <= HELP_BAR else 'MISSED'}")  # fmt: skip
+    rivals = {name: metadata.version(name) for name in ("polars", "duckdb")}
+    save("tables", rows=rows, help_seconds=help_seconds, rivals=rivals)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The command line: `privmeasure`. One small file a command; what they do is done elsewhere.
+
+Nothing heavy is imported before a command runs, so that help comes at once.
+"""
+
+import io
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from privmeasure.cli import evaluate, failures, fit, inspect, ledger, options, plan, sample, schema, synthesize
+
+app = typer.Typer(
+    name="privmeasure",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="rich",
+)
+for command in (plan.plan, fit.fit, sample.sample, synthesize.synthesize, inspect.inspect, evaluate.evaluate):
+    app.command(help=options.help_of(command))(command)
+app.add_typer(schema.app, name="schema")
+app.add_typer(ledger.app, name="ledger")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"privmeasure {version('privmeasure')}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Turn a sensitive table into one that anyone may see: differentially private, guaranteed before you spend.
+
+    A first release, in four steps:
+
+      privmeasure schema init people.csv -o people.toml      # then fill in the bounds, from knowledge of the subject
+      privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000
+      privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o people.release
+      privmeasure sample people.release -o synthetic.csv
+
+    Exit codes: 0 done, 2 usage or schema, 3 file, 4 budget, 130 interrupted.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; errors become one paragraph on stderr (JSON on stdout with --json)."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(list(arguments), prog_name="privmeasure", standalone_mode=False)
+    except BaseException as error:
+        return failures.report(error, as_json="--json" in arguments)
+    if code == failures.INTERRUPTED:  # typer swallows the interruption itself
+        return failures.report(KeyboardInterrupt(), as_json="--json" in arguments)
+    return code if isinstance(code, int) else 0
+
+
+WITHOUT_PANDAS = {"plan", "fit", "sample", "synthesize"}
+"""Commands that never need it. pyarrow would load it where it is installed, for a quarter of a second."""
+
+
+class NoPandas:
+    """An import hook that makes pandas look absent."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Refuse one name, leave all others to the usual ways."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def main() -> NoReturn:
+    """Run the command of the command line, in a process of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that a terminal cannot show is no reason to fail
+            stream.reconfigure(errors="replace")
+    if WITHOUT_PANDAS.intersection(sys.argv[1:2]):
+        sys.meta_path.insert(0, NoPandas)
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,86 @@
+"""`privmeasure evaluate`: compare a synthetic table with the real one. What it says is confidential."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from privmeasure.cli import options, terminal
+from privmeasure.cli.preparing import is_release, read_points, read_release, read_schema
+from privmeasure.errors import ArgumentError
+
+
+def evaluate(
+    data: options.Data,
+    synthetic: Annotated[
+        Path, typer.Argument(help="A synthetic table, or a release to sample from.", show_default=False)
+    ],
+    schema: Annotated[
+        Path | None, typer.Option("--schema", "-s", help="The schema; a release brings its own.", show_default=False)
+    ] = None,
+    columns: options.Columns = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="For the random directions and resamples.")] = 0,
+    json: options.Json = False,
+) -> None:
+    """Compare a synthetic table, or a release, with the real one. CONFIDENTIAL: the figures depend on the real rows.
+
+    W1 is how far values have to move, as a share of the column's range; total variation is the share of rows in a
+    wrong bin, by column and by pair. The floor is what a resample of the real table would score: no table can be
+    expected to be better.
+
+    Examples:
+
+      privmeasure evaluate people.csv synthetic.csv --schema people.toml
+      privmeasure evaluate people.csv people.release --json
+    """
+    from privmeasure.metrics.fidelity import STAMP, fidelity
+
+    release: Any = read_release(synthetic) if is_release(synthetic) else None
+    own = getattr(release, "schema", None)
+    if release is not None and own is None:
+        raise ArgumentError(f"{synthetic} is a release of points, not of a table: compare it in Python.")
+    if schema is not None:
+        declared = read_schema(schema, columns)
+    elif own is not None:
+        names = options.read_columns(columns)
+        declared = own if names is None else own.only(names)
+    else:
+        raise ArgumentError("--schema is needed to compare two tables: it says what the columns are.")
+    with terminal.progress("comparing", shown=not json):
+        real = read_points(data, declared)
+        other = (
+            read_points(synthetic, declared)
+            if release is None
+            else declared.encode(release.sample(seed=seed).combine_chunks())
+        )
+        found = fidelity(real, other, declared.domain, names=names_of(declared), seed=seed)
+    if json:
+        terminal.emit(found.to_json())
+        return
+    terminal.tell(STAMP)
+    _show(found)
+    terminal.tell(STAMP)
+
+
+def names_of(schema: Any) -> list[str]:
+    """Return a name for every column of points: a place has two."""
+    return [name for title, column in schema.data.items() for name in column.sources(title)[: column.domain.width]]
+
+
+def _show(found: Any) -> None:
+    figures = [("mean W1 of the columns", found.w1), ("mean total variation, columns", found.one_way)]
+    if found.two_way is not None:
+        figures.append(("mean total variation, pairs", found.two_way))
+    figures.append(("sliced W1", found.sliced))
+    rows = [[name, f"{figure.value:.4f}", f"{figure.floor:.4f}"] for name, figure in figures]
+    terminal.table("\nThe whole table", ["distance", "value", "floor"], rows)
+    heads = ["column", "W1", "floor", "total variation", "floor"]
+    rows = [
+        [c.name, *(f"{v:.4f}" for v in (c.w1.value, c.w1.floor, c.variation.value, c.variation.floor))]
+        for c in found.columns
+    ]
+    terminal.table("Columns", heads, rows)
+    worst = sorted(found.pairs, key=lambda pair: -pair.variation.value)[:10]
+    rows = [[p.first, p.second, f"{p.variation.value:.4f}", f"{p.variation.floor:.4f}"] for p in worst]
+    if rows:
+        terminal.table("The pairs that differ most", ["column", "column", "total variation", "floor"], rows)

@@ -1,0 +1,113 @@
+"""From an error to one paragraph and an exit code: no traceback for a user's mistake, never a value of the data."""
+
+import errno
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import typer
+
+from privmeasure import errors
+
+USAGE, FILE, BUDGET, INTERRUPTED, BUG = 2, 3, 4, 130, 1
+
+PACKAGE = Path(errors.__file__).parent
+
+CODES: list[tuple[type[BaseException], int]] = [
+    (errors.BudgetError, BUDGET),
+    (errors.SpentError, BUDGET),
+    (errors.DataError, FILE),
+    (errors.ReleaseFileError, FILE),
+    (errors.LedgerFileError, FILE),
+    (errors.ReleaseError, BUG),
+    (errors.PrivmeasureError, USAGE),
+    (OSError, FILE),
+    (KeyboardInterrupt, INTERRUPTED),
+    (typer.Abort, INTERRUPTED),
+]
+"""The first kind that fits decides. Errors of the command line itself carry their own code."""
+
+ADVICE = {
+    "ENOSPC": "The disk is full: make room, or write elsewhere. Nothing was left behind.",
+    "EDQUOT": "Your share of the disk is full: make room, or write elsewhere. Nothing was left behind.",
+    "EACCES": "You may not read or write there: choose another place, or ask for access.",
+    "EPERM": "You may not read or write there: choose another place, or ask for access.",
+    "EROFS": "The place cannot be written: choose another.",
+    "ENOENT": "It does not exist: check the path.",
+    "EISDIR": "It is a folder: give the path of a file.",
+    "ENOTDIR": "A part of the path is a file: check the path.",
+}
+
+
+def report(error: BaseException, *, as_json: bool) -> int:
+    """Say what is wrong and return the exit code."""
+    if isinstance(error, BrokenPipeError):  # the reader went away: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FILE
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else BUG
+    message, code = explain(error)
+    if as_json:
+        print(json.dumps({"error": {"kind": type(error).__name__, "message": message, "exit": code}}, indent=2))
+    elif _is_help(error):
+        print(message)
+    else:
+        colour, plain = ("\033[31m", "\033[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
+        print(f"{colour}error:{plain} {message}", file=sys.stderr)
+    return code
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """Return the paragraph and the exit code of an error."""
+    code = next((code for kind, code in CODES if isinstance(error, kind)), None)
+    if code == INTERRUPTED:
+        return "interrupted; no half-written file was left. A release that had begun counts as spent.", INTERRUPTED
+    if isinstance(error, errors.PrivmeasureError) and code is not None:
+        return printable(str(error)), code
+    if isinstance(error, OSError):
+        return printable(explain_file(error)), FILE
+    if hasattr(error, "format_message"):  # an error of the command line: a wrong option, a missing argument
+        return printable(_usage(error)), USAGE
+    return _bug(error), BUG
+
+
+def explain_file(error: OSError) -> str:
+    """Return what a file error says; only its number, its path and our own words, no text of a library."""
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno is not None:
+        advice = ADVICE.get(errno.errorcode.get(error.errno, ""), "Check the path and the disk.")
+        return f"{where}{os.strerror(error.errno)}. {advice}"
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames and Path(frames[-1].filename).is_relative_to(PACKAGE):  # raised by us, in our words
+        return str(error)
+    return f"{where}a file could not be read or written ({type(error).__name__}). Check the path and the disk."
+
+
+def printable(text: str) -> str:
+    """Return text without control characters: a header could hold some that change a terminal."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _is_help(error: BaseException) -> bool:
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
+def _usage(error: BaseException) -> str:
+    message = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+    if _is_help(error):
+        return str(error.format_message())  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "privmeasure"
+    return f"{message if message.endswith(('.', '?')) else message + '.'} See `{where} --help`."
+
+
+def _bug(error: BaseException) -> str:
+    """Say where an unforeseen error happened; its text may hold a value of the data and is not shown."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
+    place = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else "an unknown place"
+    return (
+        f"privmeasure failed in a way that it should not ({type(error).__name__} at {place}). Its text is not shown, "
+        "because it could hold a value of the data. If a release had begun, count epsilon as spent. Please report it."
+    )

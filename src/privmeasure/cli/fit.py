@@ -1,0 +1,83 @@
+"""`privmeasure fit`: spend epsilon once, write one release file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from privmeasure.cli import options, terminal
+from privmeasure.cli.booking import booked
+from privmeasure.cli.preparing import check_header, check_out, read_schema
+
+
+def fit(
+    data: options.Data,
+    schema: options.SchemaFile,
+    epsilon: options.Epsilon,
+    neighbours: options.NeighboursOption,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The release file to write.")] = None,
+    rows: options.PublicRows = None,
+    rows_per_person: options.RowsPerPerson = 1,
+    columns: options.Columns = None,
+    depth: options.Depth = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the schema and the header of the data, and stop: nothing is spent.")
+    ] = False,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    note: options.Note = "",
+    overwrite: options.Overwrite = False,
+    threads: options.Threads = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Spend epsilon on a table, once, and write a release that anyone may see.
+
+    A release is one file; `privmeasure sample` makes rows of it, as many and as often as you like, at no further cost.
+    Each run of fit spends epsilon again: two releases of the same data add up. A ledger keeps count of that.
+
+    Examples:
+
+      privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove --dry-run
+      privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o people.release
+      privmeasure fit people.csv -s people.toml -e 1/2 --neighbours add-remove -o half.release \\
+        --ledger book.sqlite --dataset people
+    """
+    from privmeasure.synthesizer import Synthesizer
+
+    declared = read_schema(schema, columns)
+    synthesizer = Synthesizer(
+        declared,
+        epsilon=options.read_epsilon(epsilon),
+        neighbours=options.read_neighbours(neighbours),
+        rows=rows,
+        rows_per_person=rows_per_person,
+        depth=depth,
+        threads=threads,
+    )
+    if dry_run:
+        check_header(data, declared)
+        _say_fine(declared, data, json=json, quiet=quiet)
+        return
+    if out is None:
+        raise typer.BadParameter("a release needs a place: give --out, or --dry-run to check only", param_hint="--out")
+    check_out(out, overwrite=overwrite, beside=[data, schema, ledger])
+    with (
+        booked(ledger, dataset, synthesizer, note=note),
+        terminal.progress("reading", shown=not (json or quiet)) as progress,
+    ):
+        synthesizer.fit(data, progress=progress)
+    synthesizer.save(out)
+    if json:
+        terminal.emit(
+            {"release": str(out), "plan": synthesizer.plan_.to_json(), "guarantee": synthesizer.plan_.guarantee}
+        )
+    else:
+        terminal.tell(f"{synthesizer.plan_}\nwritten    {out}", quiet=quiet)
+
+
+def _say_fine(schema: Any, data: Path, *, json: bool, quiet: bool) -> None:
+    if json:
+        terminal.emit({"dry_run": True, "fits": True, "columns": list(schema.data)})
+    else:
+        terminal.tell(f"{data} has the columns that the schema declares. Nothing was read but the header.", quiet=quiet)

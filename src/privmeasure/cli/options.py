@@ -1,0 +1,136 @@
+"""The options that commands share: the same name, the same meaning, everywhere."""
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from inspect import cleandoc
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from privmeasure.errors import ArgumentError
+from privmeasure.privacy import Neighbours, Privacy
+
+Data = Annotated[Path, typer.Argument(help="The sensitive table: CSV, TSV (also .gz) or Parquet.", show_default=False)]
+ReleaseFile = Annotated[Path, typer.Argument(help="A release, as `privmeasure fit` writes it.", show_default=False)]
+SchemaFile = Annotated[
+    Path,
+    typer.Option(
+        "--schema", "-s", help="The public declaration of the columns, a TOML file. See `privmeasure schema`."
+    ),
+]
+Epsilon = Annotated[
+    str,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        metavar="NUMBER",
+        help="How much one person may change what anyone sees: 0.1 is strong, 1 usual, 4 weak. Read exactly: 0.1, 1/3.",
+    ),
+]
+NeighboursOption = Annotated[
+    str,
+    typer.Option(
+        "--neighbours",
+        metavar="add-remove|replace",
+        help="What one person can change. add-remove: they are in the table or not; the number of rows is private. "
+        "replace: their row becomes another; the number of rows is public. There is no default: it is your promise.",
+    ),
+]
+RowsPerPerson = Annotated[
+    int, typer.Option("--rows-per-person", min=1, help="The most rows that one person may own, known from outside.")
+]
+PublicRows = Annotated[
+    int | None,
+    typer.Option(
+        "--rows", min=1, help="A public number of rows to plan for. Without it, the number is bought with noise."
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="a,b,c", help="Only these columns of the schema: fewer columns, finer cells."),
+]
+Depth = Annotated[
+    int | None, typer.Option("--depth", min=0, help="The number of cuts; without it, chosen from public values.")
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout; errors too. No progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", min=0, help="Make the sampling reproducible. Harmless: a release is public. Noise has none."
+    ),
+]
+Rows = Annotated[
+    int | None,
+    typer.Option("--number", "-n", min=0, help="How many rows; without it as many as were released."),
+]
+LedgerFile = Annotated[
+    Path | None, typer.Option("--ledger", help="Book the release in this ledger, before the data are opened.")
+]
+Dataset = Annotated[
+    str | None, typer.Option("--dataset", help="The name of the data set in the ledger: yours, not a path.")
+]
+Note = Annotated[
+    str, typer.Option("--note", help="A line for the ledger: what the release is for.", show_default=False)
+]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many threads; without it all cores.")]
+
+
+def read_epsilon(text: str, name: str = "epsilon") -> Fraction:
+    """Return the exact number that a text like 0.1 or 1/3 stands for.
+
+    Exponents are refused: they could ask for any amount of memory.
+
+    Examples:
+        >>> read_epsilon("0.1"), read_epsilon("1/3")
+        (Fraction(1, 10), Fraction(1, 3))
+        >>> read_epsilon("one")
+        Traceback (most recent call last):
+        ...
+        privmeasure.errors.ArgumentError: --epsilon must be a number like 0.5 or 1/3, got 'one'. ...
+    """
+    short = text.strip()
+    if not re.fullmatch(r"[0-9]{1,30}(/[0-9]{1,30}|\.[0-9]{1,30})?|\.[0-9]{1,30}", short) or short.endswith("/0"):
+        raise ArgumentError(
+            f"--{name} must be a number like 0.5 or 1/3, got {text[:40]!r}. Common choices: 0.1 (strong) to 4 (weak)."
+        )
+    try:
+        return Fraction(short)
+    except ZeroDivisionError:
+        raise ArgumentError(f"--{name} must not be divided by zero, got {text[:40]!r}.") from None
+
+
+def read_neighbours(text: str) -> Neighbours:
+    """Return the neighbouring relation that a text names, or say what the choice is."""
+    return Privacy(1, cast(Neighbours, text)).neighbours
+
+
+def read_columns(text: str | None) -> list[str] | None:
+    """Return the names of a list like "age,sex".
+
+    Examples:
+        >>> read_columns("age, sex")
+        ['age', 'sex']
+    """
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def help_of(command: Callable[..., None]) -> str:
+    """Return the docstring of a command with its paragraphs on one line each, for the terminal to wrap.
+
+    Examples:
+        >>> def greet() -> None:
+        ...     '''Say
+        ...     hello.
+        ...
+        ...       greet world
+        ...     '''
+        >>> help_of(greet)
+        'Say hello.\\n\\n  greet world'
+    """
+    paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(text if text.startswith(" ") else " ".join(text.split()) for text in paragraphs)

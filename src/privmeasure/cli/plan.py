@@ -1,0 +1,89 @@
+"""`privmeasure plan`: the guarantee, before any data are opened."""
+
+from typing import Annotated
+
+import typer
+
+from privmeasure.cli import options, terminal
+from privmeasure.cli.preparing import read_schema
+
+EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
+
+
+def plan(
+    schema: options.SchemaFile,
+    epsilon: options.Epsilon,
+    neighbours: options.NeighboursOption,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="The number of rows to plan for: public, or a guess.")],
+    rows_per_person: options.RowsPerPerson = 1,
+    columns: options.Columns = None,
+    depth: options.Depth = None,
+    epsilons: Annotated[str, typer.Option("--epsilons", help="The epsilons of the table, to compare.")] = ",".join(
+        EPSILONS
+    ),
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Show what would be measured and guaranteed. Reads the schema alone: nothing private, nothing spent.
+
+    The guarantee bounds the expected 1-Wasserstein distance between the table and its release: how far a row has to
+    move, on average, as a share of the declared range. Each column shows how finely it will be told apart.
+
+    Examples:
+
+      privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000
+      privmeasure plan --schema people.toml --epsilon 1/2 --neighbours replace --rows 5000 --columns age,sex --json
+    """
+    from privmeasure.resolution import advice, resolutions
+    from privmeasure.synthesizer import Synthesizer
+
+    with terminal.progress("planning", shown=not (json or quiet)):
+        declared = read_schema(schema, columns)
+        synthesizer = Synthesizer(
+            declared,
+            epsilon=options.read_epsilon(epsilon),
+            neighbours=options.read_neighbours(neighbours),
+            rows_per_person=rows_per_person,
+            depth=depth,
+        )
+        planned = synthesizer.plan(rows)
+        compared = synthesizer.guarantees(
+            rows, [options.read_epsilon(text, "epsilons") for text in epsilons.split(",")]
+        )
+        resolved = resolutions(declared, planned)
+        warnings = advice(declared, planned)
+    if json:
+        terminal.emit(
+            {
+                "plan": planned.to_json(),
+                "guarantee": planned.guarantee,
+                "vacuous": planned.vacuous,
+                "columns": [column.to_json() for column in resolved],
+                "warnings": warnings,
+                "epsilons": [
+                    {
+                        "epsilon": str(other.privacy.epsilon),
+                        "depth": other.depth,
+                        "guarantee": other.guarantee,
+                        "vacuous": other.vacuous,
+                    }
+                    for other in compared
+                ],
+            }
+        )
+        return
+    terminal.tell(str(planned), quiet=quiet)
+    if not quiet:
+        lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
+        terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
+        lines = [
+            [
+                f"{float(other.privacy.epsilon):g}",
+                f"{other.depth}",
+                f"{other.guarantee:.4g}{' (says nothing)' * other.vacuous}",
+            ]
+            for other in compared
+        ]
+        terminal.table("What another epsilon would guarantee", ["epsilon", "depth", "expected W1 at most"], lines)
+    for warning in warnings:
+        terminal.warn(warning, quiet=quiet)

@@ -1,0 +1,136 @@
+"""What commands share: reading schemas and releases, checking outputs, writing rows."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privmeasure.cli.options import read_columns
+from privmeasure.cli.terminal import progress
+from privmeasure.errors import ArgumentError, SchemaError
+
+if TYPE_CHECKING:
+    from privmeasure.tables.schema import Schema
+
+
+def read_schema(path: Path, columns: str | None = None) -> "Schema":
+    """Read a schema, or the part of it that `--columns` asks for."""
+    from privmeasure.tables.schema import Schema
+
+    schema = Schema.from_toml(path)
+    names = read_columns(columns)
+    return schema if names is None else schema.only(names)
+
+
+def read_release(path: Path) -> Any:
+    """Read a release of a table, or of points."""
+    from privmeasure.loading import load
+
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist. Check the path of the release.")
+    return load(path)
+
+
+def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()) -> None:
+    """Refuse an output that exists, cannot be written or is one of the other files, before anything is spent on it."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the path of a file.")
+    if any(other is not None and path.resolve() == other.resolve() for other in beside):
+        raise ArgumentError(f"{path} would be written over another file of this command. Give every file its own path.")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists already. Give another --out, or --overwrite to replace it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or write elsewhere.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"The folder {path.parent} cannot be written: choose another, or ask for access.")
+
+
+def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()) -> None:
+    """Refuse an output that is no kind of table, exists, or cannot be written, before anything is spent on it."""
+    from privmeasure.tables.io import check_target
+
+    check_out(path, overwrite=overwrite, beside=beside)
+    check_target(path, overwrite=overwrite)
+
+
+def check_header(data: Path, schema: "Schema") -> Any:
+    """Open a table, compare its header with the schema, and return it; no row is read."""
+    from privmeasure.tables.io import open_table
+
+    table = open_table(data)
+    schema.check(table.names, table.types)
+    return table
+
+
+def write_rows(path: Path, release: Any, number: int | None, seed: int | None, *, overwrite: bool, shown: bool) -> int:
+    """Write synthetic rows of a release, batch by batch, and return how many."""
+    from privmeasure.tables.io import write_table
+
+    rows: int = release.plan.rows if number is None else number
+    with progress("write", shown=shown) as advance:
+        write_table(path, _tables(release, number, seed), overwrite=overwrite, progress=advance, rows=rows)
+    return rows
+
+
+def _tables(release: Any, number: int | None, seed: int | None) -> Iterator[Any]:
+    """Return the rows of a release as tables; points, from Python, have the columns x0, x1, ..."""
+    if hasattr(release, "batches"):
+        return iter(release.batches(number, seed=seed))
+    import numpy as np
+    import pyarrow as pa
+
+    def table(points: Any) -> Any:
+        return pa.table({f"x{i}": column for i, column in enumerate(points.T)})
+
+    if number == 0:
+        return iter([table(np.empty((0, release.domain.width)))])
+    return iter(release.blocks(number, seed=seed, then=table))
+
+
+def is_release(path: Path) -> bool:
+    """Say whether a file is a release; what cannot be read is none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from privmeasure.files import HEADER_KEY
+
+    try:
+        with pq.ParquetFile(path) as file:
+            return HEADER_KEY in (file.schema_arrow.metadata or {})
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def read_points(path: Path, schema: "Schema") -> Any:
+    """Return all rows of a table as points. PRIVATE where the table is. Columns without data need not be there."""
+    import numpy as np
+
+    from privmeasure.tables.io import open_table
+    from privmeasure.tables.schema import Schema
+
+    present = set(open_table(path).names)
+    kept = {n: c for n, c in schema.columns.items() if n in schema.data or present.issuperset(c.sources(n))}
+    table = check_header(path, Schema(kept))
+    columns = list(dict.fromkeys(source for name, column in schema.data.items() for source in column.sources(name)))
+    parts = [schema.encode(batch) for batch in table.batches(columns)]
+    return np.concatenate(parts) if parts else np.empty((0, schema.domain.width))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file: beside its place first, so that no half file is ever left there."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file, which is public."""
+    import json
+
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        raise SchemaError(f"{path} is not a JSON file. Give the Frictionless or SDV file as JSON.") from None

@@ -1,0 +1,33 @@
+"""`privmeasure sample`: rows from a release. This file cannot reach data, counts or engines."""
+
+from privmeasure.cli import options, terminal
+from privmeasure.cli.preparing import check_table_out, read_release, write_rows
+
+
+def sample(
+    release: options.ReleaseFile,
+    out: options.Out,
+    number: options.Rows = None,
+    seed: options.Seed = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write synthetic rows from a release: free, any number, in bounded memory.
+
+    The suffix of the output chooses the format: .csv, .tsv (also .gz) or .parquet. Without -n there are as many rows
+    as the release stands for.
+
+    Examples:
+
+      privmeasure sample people.release -o synthetic.csv
+      privmeasure sample people.release -o thousand.parquet -n 1000 --seed 7
+    """
+
+    check_table_out(out, overwrite=overwrite, beside=[release])
+    loaded = read_release(release)
+    rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=not (json or quiet))
+    if json:
+        terminal.emit({"out": str(out), "rows": rows})
+    else:
+        terminal.tell(f"{rows:,} synthetic rows written to {out}", quiet=quiet)

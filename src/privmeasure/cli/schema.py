@@ -1,0 +1,138 @@
+"""`privmeasure schema`: write, check, import and describe the public declaration of a table."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privmeasure.cli import options, terminal
+from privmeasure.cli.preparing import check_header, check_out, read_json, read_schema, write_text
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Declare the columns of a table: names, kinds, bounds, categories.\n\n"
+    "A schema is public. It comes from knowledge of the subject, never from the data: a bound that was read off the "
+    "data would reveal its largest value. So nothing here looks at values, but for `check --data`, which is stamped.",
+)
+
+Target = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
+]
+
+
+def init(data: options.Data, out: Target = None, overwrite: options.Overwrite = False) -> None:
+    """Write a template from the header and the storage types of a table: every bound is yours to fill in.
+
+    It does not look at values: bounds and categories that were read off the data would be published with the schema,
+    and the smallest or largest value of a table often belongs to one person.
+
+    Examples:
+
+      privmeasure schema init people.csv -o template.toml
+    """
+    from privmeasure.tables.io import open_table
+    from privmeasure.tables.template import template
+
+    table = open_table(data)
+    _deliver(template(table.names, table.types), out, overwrite=overwrite)
+    print(
+        "Now fill in every bound and category, from knowledge of the subject. Values were not looked at: a bound that "
+        "is read off the data reveals it.",
+        file=sys.stderr,
+    )
+
+
+def check(
+    schema: Annotated[Path, typer.Argument(help="A schema, a TOML file.", show_default=False)],
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Also count what would be clamped or not parsed in this table. CONFIDENTIAL."),
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Explain what is wrong with a schema, by line; with --data, count what would be changed on the way in.
+
+    The counts of --data depend on private values: they are for you, before anything is spent, and not to be published.
+
+    Examples:
+
+      privmeasure schema check people.toml
+      privmeasure schema check people.toml --data people.csv
+    """
+    from privmeasure.tables.clamping import STAMP, advice, count_changes
+
+    declared = read_schema(schema)
+    if data is not None:
+        # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
+        with terminal.progress("counting", shown=not json):
+            changes = count_changes(declared, check_header(data, declared).batches(list(declared.sources)))
+        if json:
+            terminal.emit(changes.to_json())
+            return
+        terminal.tell(STAMP)
+        heads = ["column", "missing", "not parsed", "clamped", "unknown value"]
+        rows = [[name, *map(str, (t.missing, t.unparsed, t.clamped, t.unknown))] for name, t in changes.columns.items()]
+        terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
+        terminal.tell(STAMP)
+        return
+    remarks = advice(declared)
+    if json:
+        terminal.emit({"valid": True, "columns": list(declared.columns), "warnings": remarks})
+        return
+    terminal.tell(f"{schema} is fine: {len(declared.columns)} columns, {len(declared.data)} with data.", quiet=quiet)
+    for remark in remarks:
+        terminal.warn(remark, quiet=quiet)
+
+
+def import_schema(
+    source: Annotated[
+        Path, typer.Argument(help="A Frictionless Table Schema or SDV metadata (version 2), JSON.", show_default=False)
+    ],
+    out: Target = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Turn a Frictionless Table Schema or SDV metadata into a schema of ours.
+
+    Examples:
+
+      privmeasure schema import frictionless.json -o imported.toml
+    """
+    from privmeasure.tables.importers import from_foreign
+
+    draft = from_foreign(read_json(source))
+    _deliver(draft.to_toml(), out, overwrite=overwrite)
+
+
+def export_json_schema(out: Target = None, overwrite: options.Overwrite = False) -> None:
+    """Write the JSON Schema of our TOML format, so that editors complete and check it.
+
+    Examples:
+
+      privmeasure schema export-json-schema -o privmeasure.schema.json
+    """
+    from json import dumps
+
+    from privmeasure.tables.schema import Schema
+
+    _deliver(dumps(Schema.json_schema(), indent=2), out, overwrite=overwrite)
+
+
+def _deliver(text: str, out: Path | None, *, overwrite: bool) -> None:
+    if out is None:
+        print(text, end="" if text.endswith("\n") else "\n")
+    else:
+        check_out(out, overwrite=overwrite)
+        write_text(out, text)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "init": init,
+    "check": check,
+    "import": import_schema,
+    "export-json-schema": export_json_schema,
+}
+for name, command in COMMANDS.items():
+    app.command(name, help=options.help_of(command))(command)

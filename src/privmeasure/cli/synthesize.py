@@ -1,0 +1,77 @@
+"""`privmeasure synthesize`: fit and sample in one go."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privmeasure.cli import options, terminal
+from privmeasure.cli.booking import booked
+from privmeasure.cli.preparing import check_out, check_table_out, read_schema, write_rows
+
+
+def synthesize(
+    data: options.Data,
+    schema: options.SchemaFile,
+    epsilon: options.Epsilon,
+    neighbours: options.NeighboursOption,
+    out: options.Out,
+    release: Annotated[
+        Path | None, typer.Option("--release", help="Keep the release as well: sampling from it again is free.")
+    ] = None,
+    number: options.Rows = None,
+    seed: options.Seed = None,
+    rows: options.PublicRows = None,
+    rows_per_person: options.RowsPerPerson = 1,
+    columns: options.Columns = None,
+    depth: options.Depth = None,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    note: options.Note = "",
+    overwrite: options.Overwrite = False,
+    threads: options.Threads = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Turn a sensitive table into a synthetic one: `fit` and `sample` in one go. Spends epsilon, once.
+
+    Column names, their order and types come out as they went in. Keep the release with --release: more rows, later,
+    cost nothing, while a second run spends epsilon again.
+
+    Examples:
+
+      privmeasure synthesize people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o public.csv
+      privmeasure synthesize people.csv -s people.toml -e 1 --neighbours replace -o s.parquet --release s.release -n 100
+    """
+    from privmeasure.synthesizer import Synthesizer
+
+    declared = read_schema(schema, columns)
+    synthesizer = Synthesizer(
+        declared,
+        epsilon=options.read_epsilon(epsilon),
+        neighbours=options.read_neighbours(neighbours),
+        rows=rows,
+        rows_per_person=rows_per_person,
+        depth=depth,
+        threads=threads,
+    )
+    check_table_out(out, overwrite=overwrite, beside=[data, schema, ledger, release])
+    if release is not None:
+        check_out(release, overwrite=overwrite, beside=[data, schema, ledger])
+    shown = not (json or quiet)
+    with (
+        booked(ledger, dataset, synthesizer, note=note),
+        terminal.progress("reading", shown=shown) as progress,
+    ):
+        synthesizer.fit(data, progress=progress)
+    if release is not None:  # first: what epsilon bought is safe, whatever happens to the rows
+        synthesizer.save(release)
+    written = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=shown)
+    plan = synthesizer.plan_
+    if json:
+        kept = None if release is None else str(release)
+        terminal.emit(
+            {"out": str(out), "rows": written, "release": kept, "plan": plan.to_json(), "guarantee": plan.guarantee}
+        )
+    else:
+        terminal.tell(f"{plan}\nwritten    {out}: {written:,} synthetic rows", quiet=quiet)

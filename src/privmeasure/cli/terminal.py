@@ -1,0 +1,99 @@
+"""What commands print: words and tables for people, JSON for machines, progress on stderr."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+Progress = Callable[[str, float], None]
+
+PATIENCE = 1.0
+"""Seconds before a bar appears."""
+
+
+def tell(text: str, *, quiet: bool = False) -> None:
+    """Print words on stdout."""
+    if not quiet:
+        print(text)
+
+
+def warn(text: str, *, quiet: bool = False) -> None:
+    """Print a warning on stderr."""
+    if not quiet:
+        print(f"warning: {text}", file=sys.stderr)
+
+
+def emit(value: Any) -> None:
+    """Print JSON on stdout."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; numbers to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if title:
+        print(title)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, head in enumerate(heads):
+        numeric = bool(rows) and all(row[i].replace(",", "")[:1].isdigit() for row in rows)
+        grid.add_column(head, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(cell) for cell in row))
+    console = Console(highlight=False)
+    Console(highlight=False, width=console.width if console.is_terminal else 120).print(grid)
+
+
+@contextmanager
+def progress(what: str, *, shown: bool) -> Iterator[Progress | None]:
+    """Give a function for progress: a bar on stderr after a second, none where stderr is not a terminal."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(what)
+    timer = threading.Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield bar.advance
+    finally:
+        timer.cancel()
+        bar.stop()
+
+
+class _Bar:
+    """A bar that may appear later than its progress begins."""
+
+    def __init__(self, what: str) -> None:
+        self._lock, self._stopped = threading.Lock(), False
+        self._stage, self._fraction = what, 0.0
+        self._live: Any = None
+
+    def start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        with self._lock:
+            if self._stopped:
+                return
+            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+            self._live = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._live.add_task(self._stage, total=1.0, completed=self._fraction)
+            self._live.start()
+
+    def advance(self, stage: str, fraction: float) -> None:
+        with self._lock:
+            self._stage, self._fraction = stage, fraction
+            if self._live is not None:
+                self._live.update(0, description=stage, completed=fraction)
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self._live is not None:
+                self._live.stop()

@@ -1,0 +1,89 @@
+"""How finely a plan tells the values of each column apart, and what to do where that is too coarse. Public values only.
+
+A tree has as many cuts as its depth. Each goes to the column whose cells are widest, by weighted distance. The cells
+of a number halve with each cut of it; two values of a category are at distance 1 until every one stands alone. So
+categories with many values come first, and a table with many columns has few cuts for each.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from privmeasure.domains import Categories, Domain, Nullable
+from privmeasure.plan import Plan
+from privmeasure.tables.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnResolution:
+    """How many cuts a column gets, and how finely they tell its values apart, in its own units."""
+
+    name: str
+    cuts: int
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"name": self.name, "cuts": self.cuts, "resolution": self.text}
+
+
+def resolutions(schema: Schema, plan: Plan) -> list[ColumnResolution]:
+    """Return what the cells of a plan know of each column.
+
+    Examples:
+        >>> from privmeasure import Synthesizer
+        >>> from privmeasure.tables import Category, Integer
+        >>> schema = Schema({"age": Integer(17, 90, unit="year"), "sex": Category(["F", "M"])})
+        >>> plan = Synthesizer(schema.domain, epsilon=1, neighbours="add-remove", depth=4).plan(5000)
+        >>> [(column.name, column.cuts, column.text) for column in resolutions(schema, plan)]
+        [('age', 3, 'about 16 years'), ('sex', 1, 'single values')]
+    """
+    cuts = schema.domain.cuts(plan.depth)
+    return [
+        ColumnResolution(name, count, column.fineness(count))
+        for (name, column), count in zip(schema.data.items(), cuts, strict=True)
+    ]
+
+
+def advice(schema: Schema, plan: Plan) -> list[str]:
+    """Return warnings in plain words: columns without a cut, and categories that leave none for the rest."""
+    found = resolutions(schema, plan)
+    domains = dict(zip(schema.data, schema.domain.factors, strict=True))
+    warnings = []
+    blind = [column.name for column in found if column.cuts == 0 and domains[column.name].deepest > 0]
+    if blind:
+        paid = float(plan.privacy.epsilon * plan.rows / plan.privacy.sensitivity)
+        warnings.append(
+            f"{_listed(blind)} {'gets' if len(blind) == 1 else 'get'} no cut: {plan.rows:,} rows at epsilon "
+            f"{float(plan.privacy.epsilon):g} (about {paid:,.3g} units of signal) pay for {plan.depth} cuts, and there "
+            f"are {len(found)} columns. Such a column comes out spread over its declared range. Choose fewer columns "
+            "with --columns, or give those that matter a larger weight in the schema."
+        )
+    many = [column for column in found if _is_category(domains[column.name])]
+    open_ones = [c.name for c in many if domains[c.name].diameter(c.cuts) > 0]
+    others = [column for column in found if not _is_category(domains[column.name])]
+    if open_ones and others and all(_told(column, domains[column.name]) <= 1 for column in others):
+        taken = sum(column.cuts for column in many)
+        warnings.append(
+            f"Categories take {taken} of {plan.depth} cuts, and the values of {_listed(open_ones)} are still not told "
+            f"apart: they stay at distance 1 until each stands alone. {_listed([c.name for c in others])} "
+            f"{'stays' if len(others) == 1 else 'stay'} coarse for it. Give categories a weight below 1 in the schema "
+            "(weight = 0.1), an order or a taxonomy, or leave some out with --columns."
+        )
+    return warnings
+
+
+def _is_category(domain: Domain) -> bool:
+    return isinstance(domain.domain if isinstance(domain, Nullable) else domain, Categories)
+
+
+def _told(column: ColumnResolution, domain: Domain) -> int:
+    """Return the cuts that tell values apart; the first of a nullable column only finds what is missing."""
+    return column.cuts - isinstance(domain, Nullable)
+
+
+def _listed(names: list[str]) -> str:
+    """Return names in a row, at most five of them."""
+    shown = [repr(name) for name in names[:5]]
+    if len(names) > 5:
+        return f"{', '.join(shown)} and {len(names) - 5} more columns"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -1,0 +1,268 @@
+"""The command line: what works, what its help says, what its pages say."""
+
+import io
+import json
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import typer
+from cli_shelf import FIT, PROMISE, SCHEMA, SECRET, table
+
+from privmeasure import cli
+from privmeasure.cli import terminal
+from privmeasure.ledger import Ledger
+
+# ---------------------------------------------------------------------------------------------------------- what works
+
+
+def test_fit_sample_inspect(call, folder):
+    fitted = json.loads(call(*FIT, "--json"))
+    assert fitted["plan"]["privacy"] == {
+        "epsilon": "1",
+        "delta": 0,
+        "neighbours": "add-remove",
+        "rows_per_person": 1,
+    }
+    assert fitted["guarantee"] > 0
+    sampled = json.loads(call("sample", "new.release", "-o", "out.csv", "-n", "123", "--seed", "1", "--json"))
+    assert sampled == {"out": "out.csv", "rows": 123}
+    text = (folder / "out.csv").read_text()
+    assert text.splitlines()[0] == "age,sex,income"
+    assert len(text.splitlines()) == 124
+    call("sample", "new.release", "-o", "again.csv", "-n", "123", "--seed", "1")
+    assert (folder / "again.csv").read_text() == text
+    call("sample", "new.release", "-o", "out.parquet")
+    assert pq.read_metadata(folder / "out.parquet").num_rows == fitted["plan"]["rows"]
+    inspected = json.loads(call("inspect", "new.release", "--json"))
+    assert inspected["private"] is True
+    assert inspected["plan"] == fitted["plan"]
+    assert inspected["certificate"]["value"] > 0
+    assert [column["name"] for column in inspected["columns"]] == ["age", "sex", "income"]
+    words = call("inspect", "new.release")
+    assert "guarantee" in words
+    assert "certificate" in words
+    assert "single values" in words
+    assert "certificate" not in call("inspect", "new.release", "--no-certificate")
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.csv.gz", "out.parquet"])
+def test_synthesize_to_every_kind_of_file(call, folder, name):
+    made = json.loads(
+        call("synthesize", "people.parquet", "--schema", "people.toml", *PROMISE, "-o", name, "-n", 50, "--json")
+    )
+    assert made["rows"] == 50
+    assert made["release"] is None
+    if name == "out.parquet":
+        written = pq.read_table(folder / name)
+        assert written.schema == table().drop(["name"]).schema
+    else:
+        written = pyarrow.csv.read_csv(
+            folder / name, parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if "tsv" in name else ",")
+        )
+    assert written.num_rows == 50
+    assert written.column_names == ["age", "sex", "income"]
+    assert not list(folder.glob("*.part"))
+
+
+def test_synthesize_keeps_the_release_if_told(call, folder):
+    made = json.loads(
+        call(
+            "synthesize", "people.csv", "-s", "people.toml", *PROMISE, "-o", "s.csv", "--release", "s.release", "--json"
+        )
+    )
+    assert json.loads(call("inspect", "s.release", "--json", "--no-certificate"))["plan"] == made["plan"]
+    assert len((folder / "s.csv").read_text().splitlines()) == made["rows"] + 1
+
+
+def test_quiet_says_nothing(call, folder):
+    assert call(*FIT, "--quiet") == ""
+    assert call("sample", "new.release", "-o", "out.csv", "--quiet") == ""
+
+
+def test_only_some_columns(call, folder):
+    call("synthesize", "people.csv", "-s", "people.toml", *PROMISE, "-o", "two.csv", "--columns", "age,sex", "-n", 5)
+    assert (folder / "two.csv").read_text().splitlines()[0] == "age,sex"
+
+
+def test_plan_opens_no_data(call, folder):
+    (folder / "people.csv").unlink()
+    (folder / "people.parquet").unlink()
+    arguments = ["plan", "--schema", "people.toml", "--epsilon", "1", "--neighbours", "replace", "--rows", 5000]
+    planned = json.loads(call(*arguments, "--json"))
+    assert planned["plan"]["rows"] == 5000
+    assert [row["epsilon"] for row in planned["epsilons"]] == ["1/10", "1/5", "1/2", "1", "2", "5", "10"]
+    same = next(row for row in planned["epsilons"] if row["epsilon"] == "1")
+    assert same["guarantee"] == planned["guarantee"]
+    assert sum(column["cuts"] for column in planned["columns"]) == planned["plan"]["depth"]
+    words = call(*arguments)
+    assert f"{planned['guarantee']:.4g}" in words
+    for column in planned["columns"]:
+        assert column["resolution"] in words
+    assert "about" in words
+    assert "years" in words
+
+
+def test_a_dry_run_spends_nothing(call, folder):
+    assert "has the columns" in call("fit", "people.csv", "--schema", "people.toml", *PROMISE, "--dry-run")
+    booked = ["--ledger", "book.sqlite", "--dataset", "people"]
+    assert json.loads(call(*FIT, "--dry-run", *booked, "--json"))["fits"] is True
+    assert not (folder / "new.release").exists()
+    assert Ledger("book.sqlite").history("people") == []
+
+
+def test_evaluate_is_stamped_everywhere(call, folder):
+    call("sample", "people.release", "-o", "synthetic.csv")
+    for synthetic, extra in (("synthetic.csv", ["--schema", "people.toml"]), ("people.release", [])):
+        words = call("evaluate", "people.csv", synthetic, *extra)
+        assert words.startswith("CONFIDENTIAL")
+        assert words.rstrip().endswith("Do not publish.")
+        found = json.loads(call("evaluate", "people.csv", synthetic, *extra, "--json"))
+        assert found["confidential"].startswith("CONFIDENTIAL")
+        assert [column["name"] for column in found["columns"]] == ["age", "sex", "income"]
+        assert 0 < found["w1"]["value"] < 0.5
+    same = json.loads(call("evaluate", "people.csv", "people.parquet", "--schema", "people.toml", "--json"))
+    assert same["two_way"]["value"] == 0
+
+
+def test_schema_commands(call, folder):
+    template = call("schema", "init", "people.csv")
+    assert "age" in template
+    assert SECRET not in template
+    call("schema", "init", "people.parquet", "-o", "template.toml")
+    assert "fine" in call("schema", "check", "people.toml")
+    assert json.loads(call("schema", "check", "people.toml", "--json"))["valid"] is True
+    counted = call("schema", "check", "people.toml", "--data", "people.csv")
+    assert counted.startswith("CONFIDENTIAL")
+    counts = json.loads(call("schema", "check", "people.toml", "--data", "people.csv", "--json"))
+    assert counts["confidential"]
+    assert SECRET not in counted
+    call("schema", "import", "frictionless.json", "-o", "imported.toml")
+    assert "fine" in call("schema", "check", "imported.toml")
+    assert "$schema" in json.loads(call("schema", "export-json-schema"))
+
+
+def test_version(call):
+    assert re.fullmatch(r"privmeasure \d+\.\d+\.\d+\n", call("--version"))
+
+
+def test_warnings_and_words_go_to_their_streams(folder, capsys):
+    (folder / "wide.toml").write_text(
+        "format = 1\n" + "".join(f'[columns.c{i}]\ntype = "number"\nlow = 0\nhigh = 1\n' for i in range(40))
+    )
+    assert cli.run(["plan", "--schema", "wide.toml", *PROMISE, "--rows", "1000"]) == 0
+    out, err = capsys.readouterr()
+    assert "warning" not in out
+    assert "--columns" in err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_shows_on_a_terminal_only(monkeypatch, capsys):
+    monkeypatch.setattr(terminal, "PATIENCE", 0.01)
+    for stream, shown, seen in ((Terminal(), True, True), (Terminal(), False, False), (io.StringIO(), True, False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with terminal.progress("reading", shown=shown) as advance:
+            assert (advance is not None) == seen
+            if advance is not None:
+                advance("reading", 0.5)
+                time.sleep(0.3)
+                advance("counting", 1.0)
+        assert ("reading" in stream.getvalue()) == seen
+    assert capsys.readouterr().out == ""
+
+
+def test_nothing_shows_before_a_second(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with terminal.progress("reading", shown=True) as advance:
+        advance("reading", 0.5)
+    assert stream.getvalue() == ""
+
+
+# ----------------------------------------------------------------------------------------------------- the help texts
+
+
+def commands(command=None, path=()):
+    command = command or typer.main.get_command(cli.app)
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from commands(child, (*path, name))
+
+
+def examples(text):
+    joined = re.sub(r"\\\n\s*", " ", text)
+    return [line.strip() for line in joined.splitlines() if line.startswith("  privmeasure ")]
+
+
+LEAVES = {path: command for path, command in commands() if path and not hasattr(command, "commands")}
+ORDER = ["ledger", "schema", "plan", "fit", "sample", "synthesize", "inspect", "evaluate"]
+
+
+def test_every_example_runs(call, folder):
+    """In an order in which a later one may use what an earlier one made."""
+    for name in ("people.release", "book.sqlite"):
+        (folder / name).unlink()
+    assert {path[0] for path in LEAVES} == set(ORDER)
+    for path, command in sorted(LEAVES.items(), key=lambda item: ORDER.index(item[0][0])):
+        lines = examples(command.help)
+        assert lines, path
+        for line in lines:
+            words = shlex.split(line, comments=True)
+            assert words[1 : 1 + len(path)] == list(path)
+            call(*words[1:])
+
+
+def test_the_four_steps_of_the_first_page(call, folder):
+    (root,) = [command for path, command in commands() if not path]
+    lines = examples(root.help)
+    assert len(lines) == 4
+    for name in ("people.release", "people.toml"):
+        (folder / name).unlink()
+    for line in lines:
+        call(*shlex.split(line, comments=True)[1:])
+        if "init" in line:
+            (folder / "people.toml").write_text(SCHEMA)  # what the person fills in
+    assert (folder / "synthetic.csv").exists()
+
+
+def test_the_pages_run(call, folder):
+    for page in ("cli.md", "choosing-epsilon.md"):
+        text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+        blocks = re.findall(r"```(sh|python)\n(.*?)```", text, re.DOTALL)
+        assert blocks
+        names = {}
+        for path in folder.iterdir():
+            if path.suffix in (".sqlite", ".release", ".toml") and path.name != "people.toml":
+                path.unlink()
+        for path in folder.glob("synthetic*"):
+            path.unlink()
+        for kind, block in blocks:
+            if kind == "python":
+                exec(compile(block, page, "exec"), names)
+            for line in block.splitlines() if kind == "sh" else []:
+                if line.startswith("privmeasure "):
+                    call(*shlex.split(line, comments=True)[1:])
+
+
+def test_options_mean_the_same_everywhere():
+    """One name, one help text or one of two: shared options are declared once."""
+    seen = {}
+    for path, command in LEAVES.items():
+        for option in command.params:
+            if option.param_type_name == "option":
+                seen.setdefault(option.name, {}).setdefault(option.help, []).append(path)
+    for name in ("epsilon", "neighbours", "overwrite", "json", "quiet", "columns", "threads", "rows_per_person"):
+        assert len(seen[name]) == 1, seen[name]
+    for path, command in LEAVES.items():
+        by_name = {option.name: option for option in command.params}
+        if "neighbours" in by_name:
+            assert by_name["neighbours"].required, path

@@ -1,0 +1,380 @@
+"""The command line, tried as a new user would: one paragraph, an exit code, no value of the data, no file left."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_shelf import COMMAND, FIT, PROMISE, ROWS, SCHEMA, SECRET, check_message, table
+
+from privmeasure import cli
+from privmeasure.cli import failures
+from privmeasure.ledger import Ledger
+from privmeasure.mechanisms import PMM
+
+# ------------------------------------------------------------------------------------------------------ wrong commands
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["fitt"], 2, ["fitt", "did you mean", "fit"]),
+        ([*FIT, "--epsilom", "1"], 2, ["--epsilom", "--epsilon", "privmeasure fit --help"]),
+        (["fit", "people.csv", "--schema", "people.toml", "--epsilon", "1", "-o", "x"], 2, ["--neighbours"]),
+        (["fit", "people.csv", "--schema", "people.toml", *PROMISE], 2, ["--out"]),
+        ([*FIT[:-3], "both", "-o", "x"], 2, ["neighbours", "add-remove", "replace"]),
+        ([*FIT, "--epsilon", "one"], 2, ["one", "1/3"]),
+        ([*FIT, "--epsilon", "1e999999999"], 2, ["epsilon"]),
+        ([*FIT, "--epsilon", "0"], 2, ["epsilon"]),
+        ([*FIT, "--epsilon", "-1"], 2, ["epsilon"]),
+        ([*FIT, "--epsilon", "1/0"], 2, ["epsilon"]),
+        ([*FIT, "--epsilon", "51"], 2, ["epsilon", "50"]),
+        ([*FIT, "--epsilon", "nan"], 2, ["epsilon"]),
+        ([*FIT, "--rows", "many"], 2, ["--rows"]),
+        ([*FIT, "--rows", "0"], 2, ["--rows"]),
+        ([*FIT, "--depth", "999"], 2, ["depth"]),
+        ([*FIT, "--columns", "agee"], 2, ["agee", "age"]),
+        ([*FIT, "--columns", ""], 2, ["column"]),
+        ([*FIT, "--rows-per-person", "0"], 2, ["--rows-per-person"]),
+        ([*FIT, "--threads", "0"], 2, ["--threads"]),
+        ([*FIT, "--ledger", "book.sqlite"], 2, ["--dataset"]),
+        ([*FIT, "--note", "hello"], 2, ["--ledger"]),
+        (["plan", "--schema", "people.toml", *PROMISE], 2, ["--rows"]),
+        (["plan", "--schema", "people.toml", *PROMISE, "--rows", "10", "--epsilons", "1,two"], 2, ["two"]),
+        (["sample", "people.release", "-o", "out.xlsx"], 2, ["out.xlsx", ".csv", ".parquet"]),
+        (["sample", "people.release", "-o", "out.csv", "-n", "-5"], 2, ["-n"]),
+        (["sample", "people.release", "-o", "out.csv", "--seed", "x"], 2, ["--seed"]),
+        (["evaluate", "people.csv", "people.parquet"], 2, ["--schema"]),
+        (["ledger", "open", "new.sqlite", "a/b.csv", "--cap", "1", "--neighbours", "replace"], 2, ["name"]),
+        (["ledger", "open", "new.sqlite", "d", "--cap", "lots", "--neighbours", "replace"], 2, ["cap"]),
+        (["ledger", "show", "book.sqlite", "nobody"], 2, ["nobody", "people"]),
+    ],
+    ids=lambda value: " ".join(value)[-60:] if isinstance(value, list) else str(value),
+)  # fmt: skip
+def test_wrong_usage(refused, arguments, code, words):
+    refused(arguments, code, *words)
+
+
+# --------------------------------------------------------------------------------------------------------- wrong files
+
+
+def change(folder, old, new):
+    path = folder / "people.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_wrong_and_a_missing_column(refused, folder):
+    change(folder, "[columns.income]", "[columns.incone]")
+    refused(FIT, 2, "incone", "income")
+    change(folder, "[columns.incone]", "[columns.height]\ntype='number'\nlow=0\nhigh=9\n[columns.income]")
+    refused(FIT, 2, "height")
+    refused([*FIT, "--dry-run"], 2, "height")
+
+
+def test_an_undeclared_column(refused, folder):
+    change(folder, '[columns.name]\ntype = "drop"\n', "")
+    refused(FIT, 2, "name", "drop")
+
+
+def test_low_above_high(refused, folder):
+    change(folder, "low = 17", "low = 91")
+    refused(FIT, 2, "age", "low", "high")
+    refused(["schema", "check", "people.toml"], 2, "age", "line", "low", "high")
+
+
+def test_a_broken_schema(refused, folder):
+    change(folder, 'type = "integer"', 'type = "integr"')
+    refused(["schema", "check", "people.toml"], 2, "integr", "integer")
+    (folder / "people.toml").write_text("format = 1\n[columns.age\n")
+    refused(["plan", "--schema", "people.toml", *PROMISE, "--rows", "10"], 2, "people.toml")
+    (folder / "people.toml").write_bytes(b"\xff\xfe\x00")
+    refused(["schema", "check", "people.toml"], 2, "people.toml")
+    (folder / "people.toml").unlink()
+    refused(FIT, 3, "people.toml")
+
+
+@pytest.mark.parametrize("count", [20_000, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_many_categories(call, folder, count):
+    """A million categories mean little, but are no reason to fail: the plan says what to do."""
+    values = ",".join(f'"{i:x}"' for i in range(count))
+    change(folder, 'values = ["F", "M"]', f"values = [{values}]")
+    arguments = ["plan", "--schema", "people.toml", *PROMISE, "--rows", "5000", "--json"]
+    assert any("weight" in warning for warning in json.loads(call(*arguments))["warnings"])
+
+
+def test_an_empty_file(refused, folder):
+    (folder / "people.csv").write_text("")
+    refused(FIT, 3, "people.csv", "empty")
+
+
+def test_a_header_alone_is_a_table(refused, call, folder):
+    (folder / "people.csv").write_text("age,sex,income,name\n")
+    assert json.loads(call(*FIT, "--json"))["plan"]["rows"] >= 1
+    refused([*FIT[:-3], "replace", "-o", "x.release"], 3, "no rows", "add-remove")
+
+
+def test_bad_encoding(refused, folder):
+    (folder / "people.csv").write_bytes(f"age,sex,income,name\n20,F\xfc{SECRET},5,x\n".encode("latin-1"))
+    refused(FIT, 3, "people.csv", "UTF-8")
+
+
+def test_duplicate_headers(refused, folder):
+    (folder / "people.csv").write_text(f"age,sex,income,age\n20,F,5,{SECRET}\n")
+    refused(FIT, 3, "people.csv", "'age'", "rename")
+
+
+def test_ragged_rows(refused, folder):
+    (folder / "people.csv").write_text(f"age,sex,income,name\n20,F,5,x\n20,F,{SECRET}\n")
+    refused(FIT, 3, "people.csv")
+
+
+def test_a_line_that_never_ends(refused, folder):
+    with (folder / "people.csv").open("w") as file:
+        file.write('age,sex,income,name\n20,F,5,"')
+        for _ in range(80):
+            file.write(SECRET * (1 << 16))
+    refused(FIT, 3, "people.csv", "row")
+    (folder / "people.csv").unlink()
+
+
+def test_not_a_table(refused, folder):
+    refused(["fit", "nowhere.csv", *FIT[2:]], 3, "nowhere.csv")
+    refused(["fit", ".", *FIT[2:]], 3, "folder")
+    (folder / "table.xlsx").write_text("x")
+    refused(["fit", "table.xlsx", *FIT[2:]], 2, "table.xlsx", ".csv")
+
+
+def test_truncated_and_mistyped_parquet(refused, folder):
+    content = (folder / "people.parquet").read_bytes()
+    (folder / "short.parquet").write_bytes(content[: len(content) // 2])
+    refused(["fit", "short.parquet", *FIT[2:]], 3, "short.parquet")
+    pq.write_table(table().set_column(0, "age", pa.array([SECRET] * ROWS)), folder / "typed.parquet")
+    refused(["fit", "typed.parquet", *FIT[2:]], 2, "age", "text")
+
+
+def test_truncated_and_edited_releases(refused, folder):
+    content = (folder / "people.release").read_bytes()
+    broken = {"short": content[: len(content) // 2], "empty": b"", "tail": content[100:]}
+    for name, rest in broken.items():
+        (folder / name).write_bytes(rest)
+    cells = pq.read_table(folder / "people.release")
+    header = cells.schema.metadata[b"privmeasure"]
+    edits = {"relation": (b'"add-remove"', b'"replace"'), "cut": (b"}", b""), "newer": (b'"format": 1', b'"format": 9')}
+    for name, (old, new) in edits.items():
+        assert old in header
+        metadata = {b"privmeasure": header.replace(old, new)}
+        pq.write_table(cells.replace_schema_metadata(metadata), folder / name)
+    pq.write_table(cells.slice(1), folder / "fewer")
+    for name in [*broken, *edits, "fewer"]:
+        for arguments in (["sample", name, "-o", "out.csv"], ["inspect", name]):
+            refused(arguments, 3, name)
+    refused(["inspect", "people.csv"], 3, "people.csv")
+    refused(["inspect", "people.parquet"], 3, "people.parquet")
+    refused(["sample", "nowhere", "-o", "out.csv"], 3, "nowhere")
+
+
+def test_an_output_is_not_overwritten_unless_told(refused, call, folder):
+    for arguments in (
+        [*FIT[:-1], "people.release"],
+        ["sample", "people.release", "-o", "people.csv"],
+        ["synthesize", *FIT[1:-1], "people.parquet"],
+        ["synthesize", *FIT[1:-1], "new.csv", "--release", "people.release"],
+        ["schema", "init", "people.csv", "-o", "people.toml"],
+        ["schema", "export-json-schema", "-o", "people.toml"],
+    ):
+        if arguments[0] == "schema":
+            assert cli.run(arguments) == 3
+            continue
+        refused(arguments, 3, "exists", "--overwrite")
+    assert (folder / "people.toml").read_text() == SCHEMA
+    call(*FIT[:-1], "people.release", "--overwrite")
+    (folder / "old.csv").write_text("old")
+    call("sample", "people.release", "-o", "old.csv", "--overwrite")
+    assert (folder / "old.csv").read_text() != "old"
+
+
+def test_no_command_writes_over_its_own_files(refused):
+    for arguments in (
+        [*FIT[:-1], "people.csv"],
+        [*FIT[:-1], "people.toml"],
+        ["synthesize", *FIT[1:-1], "./people.csv"],
+        ["synthesize", *FIT[1:-1], "x.csv", "--release", "x.csv"],
+        [*FIT[:-1], "book.sqlite", "--ledger", "book.sqlite", "--dataset", "people"],
+    ):
+        refused([*arguments, "--overwrite"], 2, "its own path")
+
+
+def test_a_folder_that_is_not_there(refused):
+    refused([*FIT[:-1], "no/new.release"], 3, "folder no")
+    refused(["sample", "people.release", "-o", "no/out.csv"], 3, "folder no")
+
+
+# -------------------------------------------------------------------------------------------------------------- ledger
+
+
+BOOKED = [*FIT, "--ledger", "book.sqlite", "--dataset", "people"]
+
+
+def test_a_release_is_booked(call, refused, folder):
+    call(*BOOKED, "--note", "first", "--epsilon", "1.5")
+    (entry,) = Ledger("book.sqlite").history("people")
+    assert (entry.state, entry.epsilon, entry.note) == ("spent", Fraction(3, 2), "first")
+    refused([*BOOKED[:-1], "people", "-o", "two.release"], 4, "cap", "1.5 of 2", "at most 0.5", "not opened")
+    (folder / "people.csv").unlink()
+    refused([*BOOKED, "-o", "three.release", "--epsilon", "1"], 4, "cap")  # the data are not even looked for
+    shown = json.loads(call("ledger", "show", "book.sqlite", "people", "--json"))
+    assert (shown["spent"], shown["remaining"], len(shown["entries"])) == ("3/2", "1/2", 1)
+    assert "1.5 of 2 is spent, 0.5 is left" in call("ledger", "show", "book.sqlite", "people")
+    assert json.loads(call("ledger", "list", "book.sqlite", "--json"))[0]["dataset"] == "people"
+    assert "people" in call("ledger", "list", "book.sqlite")
+    assert b"people.csv" not in (folder / "book.sqlite").read_bytes()
+
+
+@pytest.mark.parametrize("command", ["fit", "synthesize"])
+def test_an_error_before_noise_frees_the_reservation(folder, capsys, command):
+    arguments = [command, *BOOKED[1:]]
+    arguments[arguments.index("new.release")] = "new.csv"
+    (folder / "people.csv").write_text(f"age,sex\n20,{SECRET}\n")
+    assert cli.run(arguments) == 2
+    (folder / "people.csv").unlink()
+    assert cli.run(arguments) == 3
+    assert [entry.state for entry in Ledger("book.sqlite").history("people")] == ["freed", "freed"]
+    assert Ledger("book.sqlite").remaining("people") == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError(SECRET), OSError(errno.EIO, "x")], ids=repr)
+def test_any_other_error_counts_as_spent(folder, capsys, monkeypatch, error):
+    def broken(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(PMM, "release", broken)
+    assert cli.run(BOOKED) == {KeyboardInterrupt: 130, RuntimeError: 1, OSError: 3}[type(error)]
+    check_message(capsys.readouterr().err)
+    assert Ledger("book.sqlite").spent("people") == 1
+
+
+def test_promises_that_do_not_fit_the_account(refused):
+    refused([*BOOKED, "--neighbours", "replace"], 4, "add-remove", "do not add up")
+    refused([*BOOKED[:-3], "nowhere.sqlite", *BOOKED[-2:]], 3, "nowhere.sqlite", "ledger open")
+    refused([*BOOKED[:-3], "people.csv", *BOOKED[-2:]], 3, "people.csv", "not a ledger")
+
+
+# ------------------------------------------------------------------------------------------------- in their own process
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def test_help_comes_at_once():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = start("--help")
+    out, _ = process.communicate()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert process.returncode == 0
+    assert "synthesize" in out
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+    code = (
+        "import sys, privmeasure.cli; print([m for m in ('numpy', 'pyarrow', 'scipy', 'pydantic') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_full_disk(folder):
+    """A limit on the size of files stands for it: the write fails half way."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+
+    process = start("sample", "people.release", "-n", "100000", "-o", "out.csv", preexec_fn=limit)
+    printed, err = process.communicate()
+    assert process.returncode == 3
+    check_message(err, "out.csv", "disk")
+    assert printed == ""
+    assert not list(folder.glob("out.csv*"))
+
+
+def test_a_folder_that_may_only_be_read(refused, folder, monkeypatch):
+    locked = folder / "locked"
+    locked.mkdir(mode=0o555)
+    if os.access(locked, os.W_OK):  # for root: nothing is locked
+        monkeypatch.setattr(os, "access", lambda path, mode: os.fspath(path) != "locked")
+    refused(["sample", "people.release", "-o", "locked/out.csv"], 3, "locked")
+    refused([*FIT[:-1], "locked/new.release"], 3, "locked")
+    refused(["synthesize", *FIT[1:-1], "locked/out.csv"], 3, "locked")
+
+
+def test_an_interruption_leaves_no_half_file(folder):
+    process = start("sample", "people.release", "-n", "20000000", "-o", "out.csv")
+    deadline = time.monotonic() + 20
+    while not list(folder.glob("out.csv*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert list(folder.glob("out.csv*.part"))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    check_message(err, "interrupted")
+    assert out == ""
+    assert not list(folder.glob("out.csv*"))
+
+
+def test_a_killed_run_counts_as_spent(folder):
+    """The table is a pipe without an end in spirit: large enough to be killed while it is read."""
+    with (folder / "people.csv").open("ab") as file:
+        line = b"20,F,5,x\n" * 100_000
+        for _ in range(60):
+            file.write(line)
+    process = start(*BOOKED)
+    ledger = Ledger(folder / "book.sqlite")
+    deadline = time.monotonic() + 20
+    while not ledger.history("people") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    (entry,) = ledger.history("people")
+    assert entry.state in ("pending", "spent")
+    assert ledger.spent("people") == 1
+
+
+# --------------------------------------------------------------------------------------------------------------- terms
+
+
+def test_an_unforeseen_error_shows_no_text():
+    try:
+        raise RuntimeError(SECRET)
+    except RuntimeError as error:
+        message, code = failures.explain(error)
+    assert code == 1
+    check_message(message, "RuntimeError")
+
+
+def test_control_characters_do_not_reach_the_terminal(refused, folder):
+    (folder / "people.csv").write_text("age,sex,income,na\x1b[31mme\n")
+    refused(FIT, 2, "na")
+    assert failures.printable("a\x1b[31mb\u202ec") == "a\ufffd[31mb\ufffdc"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "x", "a.csv"), "disk is full"),
+        (PermissionError(errno.EACCES, "x", "a.csv"), "may not"),
+        (OSError(f"library text {SECRET}"), "could not be read"),
+    ],
+)
+def test_file_errors_in_words(error, words):
+    message, code = failures.explain(error)
+    assert code == 3
+    check_message(message, words)

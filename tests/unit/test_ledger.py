@@ -1,0 +1,298 @@
+"""The ledger: exact sums, one lock, reserve then confirm, clear refusals."""
+
+import multiprocessing
+import os
+import re
+import signal
+import sqlite3
+import stat
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privmeasure import ledger as room
+from privmeasure.errors import ArgumentError, BudgetError, DataError, LedgerFileError, ReleaseError
+from privmeasure.ledger import Ledger, fraction_text, schema_digest
+from privmeasure.privacy import Privacy
+
+NAME = "survey 2024"
+
+
+def promise(epsilon, neighbours="add-remove", rows_per_person=1):
+    return Privacy(epsilon, neighbours, rows_per_person)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_account(NAME, cap=1, neighbours="add-remove")
+    return ledger
+
+
+# ------------------------------------------------------------------------------------------------------------- sums
+
+
+def test_spends_add_up_exactly_and_stop_at_the_cap(ledger):
+    for _ in range(10):
+        ledger.reserve(NAME, promise("1/10")).confirm()  # ten floats 0.1 are not 1
+    assert ledger.spent(NAME) == 1
+    assert ledger.remaining(NAME) == 0
+    with pytest.raises(BudgetError, match=r"1 of 1 is spent. Nothing is left"):
+        ledger.reserve(NAME, promise("1/1000000000"))
+    assert len(ledger.history(NAME)) == 10
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.fractions(min_value=Fraction(1, 10**9), max_value=1, max_denominator=10**12), max_size=12))
+def test_what_counts_never_passes_the_cap(tmp_path_factory, epsilons):
+    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "l")
+    ledger.open_account("d", cap=2, neighbours="replace")
+    expected = Fraction(0)
+    for epsilon in epsilons:
+        if epsilon <= 0:
+            continue
+        if expected + epsilon <= 2:
+            ledger.reserve("d", promise(epsilon, "replace"))
+            expected += epsilon
+        else:
+            with pytest.raises(BudgetError):
+                ledger.reserve("d", promise(epsilon, "replace"))
+    assert ledger.spent("d") == expected
+    assert ledger.remaining("d") == 2 - expected
+
+
+def spend(path, times, barrier, results):
+    ledger, booked = Ledger(path), 0
+    barrier.wait()
+    for i in range(times):
+        try:
+            with ledger.reserve(NAME, promise(Fraction(1, 100 + i % 2))):
+                booked += 1
+        except BudgetError:
+            pass
+    results.put(booked)
+
+
+def test_two_processes_with_a_hundred_spends_each_add_up_exactly(tmp_path):
+    """The cap allows fewer than both ask for: what is booked is what both say, and never passes the cap."""
+    path = tmp_path / "ledger.sqlite"
+    Ledger(path).open_account(NAME, cap="3/2", neighbours="add-remove")
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(2), context.Queue()
+    runs = [context.Process(target=spend, args=(path, 100, barrier, results)) for _ in range(2)]
+    for run in runs:
+        run.start()
+    booked = [results.get(timeout=60) for _ in runs]
+    for run in runs:
+        run.join()
+    history = Ledger(path).history(NAME)
+    assert len(history) == sum(booked)
+    assert all(booked)
+    assert Fraction(3, 2) - Fraction(1, 101) < Ledger(path).spent(NAME) <= Fraction(3, 2)
+    assert {entry.state for entry in history} == {"spent"}
+
+
+# ------------------------------------------------------------------------------------------------ reserve and confirm
+
+
+def test_a_reservation_counts_until_it_is_freed(ledger):
+    reservation = ledger.reserve(NAME, promise("0.9"))
+    with pytest.raises(BudgetError, match=r"0\.9 of 1 is spent. Ask for at most 0\.1\."):
+        ledger.reserve(NAME, promise("0.2"))
+    reservation.cancel()
+    ledger.reserve(NAME, promise("0.2")).confirm()
+    assert [entry.state for entry in ledger.history(NAME)] == ["freed", "spent"]
+    with pytest.raises(ArgumentError, match="settled already"):
+        reservation.confirm()
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (None, "spent"),
+        (DataError("no such column"), "freed"),
+        (ArgumentError("depth"), "freed"),
+        (ReleaseError("failed"), "spent"),
+        (OSError("disk"), "spent"),
+        (KeyboardInterrupt(), "spent"),
+    ],
+    ids=repr,
+)
+def test_only_an_error_before_noise_frees(ledger, error, state):
+    def release():
+        with ledger.reserve(NAME, promise(1)):
+            if error is not None:
+                raise error
+
+    if error is None:
+        release()
+    else:
+        with pytest.raises(type(error)):
+            release()
+    assert [entry.state for entry in ledger.history(NAME)] == [state]
+    assert ledger.spent(NAME) == (0 if state == "freed" else 1)
+
+
+def killed(path):
+    with Ledger(path).reserve(NAME, promise(1)):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_run_counts_as_spent(ledger):
+    run = multiprocessing.get_context("spawn").Process(target=killed, args=(ledger.path,))
+    run.start()
+    run.join()
+    assert run.exitcode == -signal.SIGKILL
+    assert ledger.remaining(NAME) == 0
+    assert ledger.history(NAME)[0].state == "pending"
+
+
+def test_a_ledger_that_fails_does_not_hide_the_error(ledger):
+    def release():
+        with ledger.reserve(NAME, promise(1)):
+            ledger.path.unlink()
+            raise DataError("no such column")
+
+    with pytest.raises(DataError):
+        release()
+
+
+# ---------------------------------------------------------------------------------------------------------- promises
+
+
+def test_promises_that_do_not_add_up_are_refused(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    ledger.open_account("d", cap=1, neighbours="replace", rows_per_person=3)
+    with pytest.raises(BudgetError, match="do not add up"):
+        ledger.reserve("d", promise("0.1", "add-remove", 3))
+    with pytest.raises(BudgetError, match="up to 3 rows"):
+        ledger.reserve("d", promise("0.1", "replace", 2))
+    ledger.reserve("d", promise("0.1", "replace", 5), schema=schema_digest({"a": 1}), note="for the annual report")
+    (entry,) = ledger.history("d")
+    assert (entry.rows_per_person, entry.note, len(entry.schema)) == (5, "for the annual report", 64)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", entry.day)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "data/survey.csv", "C:\\data", "a" * 101, "two\nlines", "0" * 64, None])
+def test_a_name_is_not_a_path_or_a_hash(tmp_path, name):
+    with pytest.raises(ArgumentError, match="dataset"):
+        Ledger(tmp_path / "l").open_account(name, cap=1, neighbours="replace")
+    assert not (tmp_path / "l").exists()
+
+
+@pytest.mark.parametrize("cap", [0, -1, "much", 51, None, Fraction(1, 10**40)])
+def test_caps_that_cannot_be(tmp_path, cap):
+    with pytest.raises(ArgumentError, match="cap"):
+        Ledger(tmp_path / "l").open_account("d", cap=cap, neighbours="replace")
+
+
+def test_an_account_is_opened_once_and_must_be_there(ledger):
+    with pytest.raises(ArgumentError, match="set once"):
+        ledger.open_account(NAME, cap=2, neighbours="add-remove")
+    for ask in (ledger.spent, ledger.remaining, ledger.history, ledger.account):
+        with pytest.raises(ArgumentError, match="no account for 'other'"):
+            ask("other")
+    with pytest.raises(ArgumentError, match=NAME):
+        ledger.reserve("other", promise(1))
+    with pytest.raises(ArgumentError, match="30 digits"):
+        ledger.reserve(NAME, promise(Fraction(1, 10**31)))
+    with pytest.raises(ArgumentError, match="note"):
+        ledger.reserve(NAME, promise("0.1"), note="two\nlines")
+    assert [account.dataset for account in ledger.accounts()] == [NAME]
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def test_a_missing_file_is_not_made_by_looking(tmp_path):
+    ledger = Ledger(tmp_path / "none")
+    for ask in (ledger.accounts, lambda: ledger.spent("d"), lambda: ledger.reserve("d", promise(1))):
+        with pytest.raises(LedgerFileError, match="no ledger"):
+            ask()
+    assert not ledger.path.exists()
+    with pytest.raises(LedgerFileError, match="folder"):
+        Ledger(tmp_path / "no" / "l").open_account("d", cap=1, neighbours="replace")
+
+
+def test_foreign_damaged_and_newer_files(tmp_path, ledger):
+    text = tmp_path / "text"
+    text.write_text("not a database, but long enough to look like a page of something" * 50)
+    with pytest.raises(LedgerFileError, match="not a ledger"):
+        Ledger(text).accounts()
+    with pytest.raises(LedgerFileError, match="not a ledger"):
+        Ledger(text).open_account("d", cap=1, neighbours="replace")
+    assert text.read_text().startswith("not a database")
+    foreign = tmp_path / "foreign"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE other (a)")
+    connection.close()
+    with pytest.raises(LedgerFileError, match="another program"):
+        Ledger(foreign).open_account("d", cap=1, neighbours="replace")
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with pytest.raises(LedgerFileError, match="format 2"):
+        ledger.spent(NAME)
+    (tmp_path / "empty").touch()
+    with pytest.raises(LedgerFileError, match="empty"):
+        Ledger(tmp_path / "empty").accounts()
+    with pytest.raises(LedgerFileError):
+        Ledger(tmp_path).accounts()
+
+
+def test_a_truncated_file(ledger):
+    content = ledger.path.read_bytes()
+    ledger.path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(LedgerFileError, match="damaged"):
+        ledger.reserve(NAME, promise("0.1"))
+
+
+def test_an_edited_epsilon(ledger):
+    ledger.reserve(NAME, promise("0.1"))
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("UPDATE entry SET epsilon = '1e999999999'")
+    connection.close()
+    with pytest.raises(LedgerFileError, match="edited"):
+        ledger.spent(NAME)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_only_be_read(ledger):
+    ledger.path.chmod(stat.S_IREAD)
+    assert ledger.spent(NAME) == 0
+    with pytest.raises(LedgerFileError, match="cannot be written"):
+        ledger.reserve(NAME, promise("0.1"))
+
+
+def test_errors_of_sqlite_in_words(ledger, monkeypatch):
+    """Read-only, full and busy files, whoever runs the tests."""
+    for name, words in (
+        ("SQLITE_READONLY_DIRECTORY", "cannot be written"),
+        ("SQLITE_FULL", "disk is full"),
+        ("SQLITE_CORRUPT", "damaged"),
+    ):
+        error = sqlite3.OperationalError("x")
+        error.sqlite_errorname = name
+        assert words in room._explain(ledger.path, error)
+    monkeypatch.setattr(room, "PATIENCE", 0.05)
+    holder = sqlite3.connect(ledger.path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerFileError, match="another process"):
+        ledger.reserve(NAME, promise("0.1"))
+    holder.close()
+
+
+def test_an_odd_path(tmp_path):
+    ledger = Ledger(tmp_path / "a ledger?mode=memory#100%.sqlite")
+    ledger.open_account("d", cap=1, neighbours="replace")
+    assert ledger.path.exists()
+    assert ledger.remaining("d") == 1
+
+
+def test_fractions_in_words():
+    assert fraction_text(Fraction(1, 4)) == "0.25"
+    assert fraction_text(Fraction(22, 7)) == "22/7"
+    assert fraction_text(Fraction(0)) == "0"

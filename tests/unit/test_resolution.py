@@ -1,0 +1,87 @@
+"""What a plan resolves: every cut is dealt to a column, and the warnings come when they should, and only then."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privmeasure.domains import Box, Categories, Nullable, Product
+from privmeasure.mechanisms import PMM
+from privmeasure.privacy import Privacy
+from privmeasure.resolution import advice, resolutions
+from privmeasure.tables import Boolean, Category, Drop, Integer, Number, Schema, Time
+
+
+def plan(schema, rows=5000, depth=None, epsilon=1):
+    return PMM(schema.domain, Privacy(epsilon, "add-remove"), depth=depth).plan(rows)
+
+
+MIXED = Schema({"name": Drop(), "age": Integer(17, 90, unit="year"), "sex": Category(["F", "M"]), "at": Time()})
+
+
+def test_cuts_in_the_units_of_the_columns():
+    found = resolutions(MIXED, plan(MIXED, depth=9))
+    assert [column.name for column in found] == ["age", "sex", "at"]
+    assert sum(column.cuts for column in found) == 9
+    by_name = {column.name: column for column in found}
+    assert "year" in by_name["age"].text
+    assert by_name["sex"].text == "single values"
+    assert found[0].to_json() == {"name": "age", "cuts": found[0].cuts, "resolution": found[0].text}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["number", "few", "many", "maybe"]), min_size=1, max_size=8), st.integers(0, 20))
+def test_every_cut_goes_to_one_column(kinds, depth):
+    made = {
+        "number": Number(0, 1),
+        "few": Boolean(),
+        "many": Category([str(i) for i in range(100)]),
+        "maybe": Number(0, 1, nullable=True),
+    }
+    schema = Schema({f"c{i}": made[kind] for i, kind in enumerate(kinds)})
+    planned = plan(schema, depth=min(depth, schema.domain.deepest))
+    found = resolutions(schema, planned)
+    assert sum(column.cuts for column in found) == planned.depth
+    for column, factor in zip(found, schema.domain.factors, strict=True):
+        assert 0 <= column.cuts <= factor.deepest
+    wide = max(
+        w * f.diameter(c.cuts) for w, f, c in zip(schema.domain.weights, schema.domain.factors, found, strict=True)
+    )
+    assert wide == planned.leaf_diameter
+    for warning in advice(schema, planned):
+        assert "--columns" in warning
+
+
+def test_a_few_columns_and_many_rows_need_no_advice():
+    assert advice(MIXED, plan(MIXED, rows=100_000)) == []
+
+
+def test_more_columns_than_the_rows_can_resolve():
+    wide = Schema({f"c{i}": Number(0, 1) for i in range(30)})
+    (warning,) = advice(wide, plan(wide, rows=1000))
+    assert "no cut" in warning
+    assert "more columns" in warning
+    assert "--columns" in warning
+    assert "weight" in warning
+    assert advice(wide.only(["c0", "c1"]), plan(wide.only(["c0", "c1"]), rows=1000)) == []
+
+
+def test_categories_that_take_all_the_cuts():
+    schema = Schema({"job": Category([f"job {i}" for i in range(500)]), "age": Integer(17, 90)})
+    planned = plan(schema, depth=6)
+    assert any("stand" in warning and "'job'" in warning and "'age'" in warning for warning in advice(schema, planned))
+    lighter = Schema({"job": Category([f"job {i}" for i in range(500)], weight=0.1), "age": Integer(17, 90)})
+    assert not any("stand" in warning for warning in advice(lighter, plan(lighter, depth=6)))
+    nullable = Schema({"job": Category([f"job {i}" for i in range(500)]), "age": Integer(17, 90, nullable=True)})
+    assert any("'age'" in warning for warning in advice(nullable, plan(nullable, depth=6)))
+    alone = Schema({"job": Category([f"job {i}" for i in range(500)])})
+    assert advice(alone, plan(alone, depth=6)) == []  # there is nothing that it could take cuts from
+
+
+@pytest.mark.parametrize("level", [0, 1, 5, 9])
+def test_the_product_says_how_it_deals_cuts(level):
+    product = Product([Box([(0, 1)]), Nullable(Categories(5)), Box([(0, 1)])], weights=[1, 0.5, 0.25])
+    cuts = product.cuts(level)
+    assert sum(cuts) == level
+    assert product.diameter(level) == max(
+        w * f.diameter(c) for w, f, c in zip(product.weights, product.factors, cuts, strict=True)
+    )

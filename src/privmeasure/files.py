@@ -4,6 +4,8 @@ Columns `part` (uint16), `cell` (uint64) and `mass` (int64), sorted by part and 
 metadata: format, the kind of release, the domain, what each part is, the plan with the privacy promise, the recipe, and
 whether the release is private. No timestamps, no names, nothing that was not released. Part numbers are labels of the
 file: part 0 is the released masses, further parts are the noisy counts of one level each (`mass` may be negative).
+A release of columns has such parts for each `column`, then a part for each measured pair of columns: its noisy counts,
+`cell` being row * (number of columns) + column of the table.
 
 Whatever is read is checked before memory is taken. A file that is damaged, edited or newer gives one clear error.
 """
@@ -28,14 +30,17 @@ LARGEST_ROWS = 1 << 28
 """Cells that a file may list."""
 DEEPEST_NOISY = 22
 """The deepest level whose noisy counts a file may list."""
+MOST_RANKS = 1 << 12
+"""The most rows or columns of the table of a pair."""
 COLUMNS = [("part", "uint16"), ("cell", "uint64"), ("mass", "int64")]
 
 ENCODING: dict[str, Any] = {
     "compression": "zstd",
     "use_dictionary": ["part"],
     "column_encoding": {"cell": "DELTA_BINARY_PACKED", "mass": "DELTA_BINARY_PACKED"},
+    "write_page_checksum": True,
 }
-"""Runs of cells take next to nothing, noisy counts about a byte each."""
+"""Runs of cells take next to nothing, noisy counts about a byte each. A damaged page does not fit its checksum."""
 
 Table = tuple[NDArray[np.uint16], Cells, NDArray[np.int64]]
 """The three columns."""
@@ -48,6 +53,24 @@ def joined(parts: Sequence[tuple[Cells, NDArray[Any]]]) -> Table:
     numbers = np.repeat(np.arange(len(parts), dtype=np.uint16), [len(cells) for cells, _ in parts])
     cells, masses = zip(*parts, strict=True)
     return numbers, np.concatenate(cells), np.concatenate(masses, dtype=np.int64)
+
+
+def numbered(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the header says of each part: its number, and what it is.
+
+    Examples:
+        >>> numbered([{"kind": "cells", "level": 3}])
+        [{'part': 0, 'kind': 'cells', 'level': 3}]
+    """
+    return [{"part": i} | part for i, part in enumerate(parts)]
+
+
+def described(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what each part is, without its number, which must be its place."""
+    rest = [{name: value for name, value in part.items() if name != "part"} for part in parts]
+    if numbered(rest) != list(parts):
+        raise ReleaseFileError("the parts must be numbered from 0")
+    return rest
 
 
 def separated(parts: Sequence[object], table: Table) -> list[Part]:
@@ -85,7 +108,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], Table]:
     if Path(path).is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the path of a release file.")
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             header = _header(path, file)
             table = file.read(columns=[name for name, _ in COLUMNS])
     except (OSError, UnicodeError, pa.ArrowException) as error:
@@ -105,6 +128,8 @@ def _header(path: str | Path, file: Any) -> dict[str, Any]:
     text = (file.schema_arrow.metadata or {}).get(HEADER_KEY)
     if text is None or len(text) > LARGEST_HEADER:
         raise ReleaseFileError(f"{path} is a Parquet file, but not a privmeasure release: it has no header of ours.")
+    if (file.metadata.metadata or {}).get(HEADER_KEY) != text:  # Arrow reads its own copy, in base64; people this one
+        raise ReleaseFileError(f"{path} was edited: its header is there twice, and the two differ. Get the file again.")
     try:
         header: dict[str, Any] = json.loads(text)
         version = header["format"]
@@ -124,9 +149,24 @@ def _header(path: str | Path, file: Any) -> dict[str, Any]:
 def _most_cells(header: dict[str, Any]) -> int:
     """Return how many cells a file may list: no more than its plan has cells or rows, and the noisy levels."""
     plan, parts = header.get("plan"), header.get("parts")
+    columns = plan.get("columns", [plan]) if isinstance(plan, dict) else [plan]
+    total = sum(map(_plan_cells, columns if isinstance(columns, list) else [plan]))
+    listed = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    labels = [(part.get("column"), part.get("level")) for part in listed if part.get("kind") == "noisy"]
+    noisy = {(str(column), level) for column, level in labels if type(level) is int and 0 <= level <= DEEPEST_NOISY}
+    total += sum(1 << level for _, level in noisy)
+    shapes = [part.get("shape") for part in listed if part.get("kind") == "pair"]
+    total += sum(_pair_cells(shape) for shape in shapes)
+    return min(total, LARGEST_ROWS + (1 << (DEEPEST_NOISY + 1)))
+
+
+def _plan_cells(plan: Any) -> int:
     numbers = [plan.get(name) for name in ("cells", "rows")] if isinstance(plan, dict) else []
-    cells = min([LARGEST_ROWS, *(number for number in numbers if isinstance(number, int) and number >= 0)])
-    listed = parts if isinstance(parts, list) else []
-    levels = [part.get("level") for part in listed if isinstance(part, dict) and part.get("kind") == "noisy"]
-    allowed = {level for level in levels if type(level) is int and 0 <= level <= DEEPEST_NOISY}
-    return cells + sum(1 << level for level in allowed)
+    return min([LARGEST_ROWS, *(number for number in numbers if isinstance(number, int) and number >= 0)])
+
+
+def _pair_cells(shape: Any) -> int:
+    match shape:
+        case [int(rows), int(columns)] if 0 < rows <= MOST_RANKS and 0 < columns <= MOST_RANKS:
+            return rows * columns
+    return 0

@@ -1,18 +1,24 @@
 """Reading a release file back: of points, or of a table. Public: it cannot reach counts, engines or the data."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from privmeasure import files
+from privmeasure.columns.measure import ColumnsMeasure
 from privmeasure.domains import Domain
 from privmeasure.errors import PrivmeasureError, ReleaseFileError
 from privmeasure.release import CellMeasure
 from privmeasure.table_release import TableRelease
 
-KINDS = {"cells": CellMeasure.from_file}
+KINDS: dict[str, Callable[[dict[str, Any], files.Table, Domain | None], CellMeasure | ColumnsMeasure]] = {
+    "cells": CellMeasure.from_file,
+    "columns": ColumnsMeasure.from_file,
+}
 """How each kind of measure is read."""
 
 
-def load(path: str | Path, *, domain: Domain | None = None) -> CellMeasure | TableRelease:
+def load(path: str | Path, *, domain: Domain | None = None) -> CellMeasure | ColumnsMeasure | TableRelease:
     """Read a release file; everything in it is checked before it is used.
 
     A domain of your own cannot be made from a file: give it as `domain`, equal to the one that was released.

@@ -3,7 +3,7 @@
 This room is public. It cannot reach counts, engines or the data: nothing here can leak, however it is used.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -230,40 +230,49 @@ class CellMeasure:
             "kind": "cells",
             "private": self.private,
             "domain": self.domain.to_json(),
-            "parts": [
-                {"part": 0, "kind": "cells", "level": self.level},
-                *(
-                    {"part": i, "kind": "noisy", "level": level}
-                    for i, level in enumerate(sorted(self.noisy or {}), start=1)
-                ),
-            ],
+            "parts": files.numbered([part for part, _ in self.parts()]),
             "plan": self.plan.to_json(),
             "recipe": self.recipe,
         }
 
-    def columns(self) -> files.Table:
-        """Return the columns of the file, part, cell and mass: the released masses, then the noisy counts by level."""
-        parts: list[tuple[Cells, NDArray[Any]]] = [(self.cells, self.mass)]
+    def parts(self) -> list[tuple[dict[str, Any], files.Part]]:
+        """Return the parts of the file and what each is: the released masses, then the noisy counts by level."""
+        parts: list[tuple[dict[str, Any], files.Part]] = [
+            ({"kind": "cells", "level": self.level}, (self.cells, self.mass))
+        ]
         for level, counts in sorted((self.noisy or {}).items()):
             there = existing(self.domain, level)[level]
-            parts.append((np.flatnonzero(there).astype(np.uint64), counts[there]))
-        return files.joined(parts)
+            part = np.flatnonzero(there).astype(np.uint64), counts[there].astype(np.int64)
+            parts.append(({"kind": "noisy", "level": level}, part))
+        return parts
+
+    def columns_of_file(self) -> files.Table:
+        """Return the columns of the file: part, cell and mass."""
+        return files.joined([part for _, part in self.parts()])
 
     def save(self, path: str | Path) -> None:
         """Write the release to one Parquet file, which `load` reads; see files.py."""
-        files.write(path, self.header(), self.columns())
+        files.write(path, self.header(), self.columns_of_file())
 
     @classmethod
     def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "CellMeasure":
         """Return what `save` wrote, if header and cells fit together."""
-        (cells, mass), *others = files.separated(header["parts"], table)
-        if domain is None:
-            domain = domains.from_json(header["domain"])
-        elif domain.to_json() != header["domain"]:
-            raise ReleaseFileError("the domain that was given is not the one that the file was written with")
-        plan, recipe = Plan.from_json(header["plan"]), header["recipe"]
-        level = plan.depth
-        if header["parts"][0] != {"part": 0, "kind": "cells", "level": level}:
+        parts = list(zip(files.described(header["parts"]), files.separated(header["parts"], table), strict=True))
+        plan = Plan.from_json(header["plan"])
+        return cls.from_parts(stated_domain(header, domain), plan, header["recipe"], header["private"], parts)
+
+    @classmethod
+    def from_parts(
+        cls,
+        domain: Domain,
+        plan: Plan,
+        recipe: dict[str, Any],
+        private: bool,
+        parts: Sequence[tuple[dict[str, Any], files.Part]],
+    ) -> "CellMeasure":
+        """Return the measure that `parts` wrote, if everything fits together."""
+        level, (first, (cells, mass)) = plan.depth, parts[0]
+        if first != {"kind": "cells", "level": level}:
             raise ReleaseFileError("the first part must be the cells of the level of the plan")
         if not 0 <= level <= domain.deepest or plan.cells != domain.size(level):
             raise ReleaseFileError("the level is not one of the domain")
@@ -277,10 +286,10 @@ class CellMeasure:
             isinstance(name, str) for name in recipe.values()
         ):
             raise ReleaseFileError("the recipe is unknown")
-        if not isinstance(header["private"], bool):
+        if not isinstance(private, bool):
             raise ReleaseFileError("private must be true or false")
-        noisy = _read_noisy(domain, plan, header["parts"][1:], others)
-        return cls(domain, cells, mass, plan, recipe, recipe["placement"], header["private"], noisy)
+        noisy = _read_noisy(domain, plan, parts[1:])
+        return cls(domain, cells, mass, plan, recipe, recipe["placement"], private, noisy)
 
     def __repr__(self) -> str:
         """Show the outline."""
@@ -288,18 +297,29 @@ class CellMeasure:
         return f"CellMeasure({len(self.cells)} cells of level {self.level}, mass {self.total}{mark})"
 
 
-def _read_noisy(
-    domain: Domain, plan: Plan, parts: list[dict[str, Any]], columns: list[tuple[Cells, Mass]]
-) -> Noisy | None:
+def stated_domain(header: dict[str, Any], domain: Domain | None) -> Domain:
+    """Return the domain of a file, or the one that is given if it is the same."""
+    if domain is None:
+        return domains.from_json(header["domain"])
+    if domain.to_json() != header["domain"]:
+        raise ReleaseFileError("the domain that was given is not the one that the file was written with")
+    return domain
+
+
+def _read_noisy(domain: Domain, plan: Plan, parts: Sequence[tuple[dict[str, Any], files.Part]]) -> Noisy | None:
     """Return the noisy counts of a file if those of all measured levels are there; None if there are none at all."""
     levels = [level for level in plan.levels if level > 0]
     if not parts and (levels or plan.evaluation == "lazy"):
         return None
-    wanted = [{"part": i, "kind": "noisy", "level": level} for i, level in enumerate(levels, start=1)]
-    if parts != wanted or plan.evaluation == "lazy" or (levels and levels[-1] > files.DEEPEST_NOISY):
+    wanted = [{"kind": "noisy", "level": level} for level in levels]
+    if (
+        [part for part, _ in parts] != wanted
+        or plan.evaluation == "lazy"
+        or (levels and levels[-1] > files.DEEPEST_NOISY)
+    ):
         raise ReleaseFileError("the noisy counts must be those of the measured levels")
     noisy: dict[int, NDArray[np.signedinteger[Any]]] = {}
-    for level, (cells, counts) in zip(levels, columns, strict=True):
+    for level, (_, (cells, counts)) in zip(levels, parts, strict=True):
         there = existing(domain, level)[level] if len(cells) == domain.size(level) else np.zeros(0, bool)
         if not len(there) or not np.array_equal(cells, np.flatnonzero(there)):
             raise ReleaseFileError("the noisy counts must be those of all cells that exist, sorted")

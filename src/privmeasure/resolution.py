@@ -1,14 +1,16 @@
 """How finely a plan tells the values of each column apart, and what to do where that is too coarse. Public values only.
 
-A tree has as many cuts as its depth. Each goes to the column whose cells are widest, by weighted distance. The cells
-of a number halve with each cut of it; two values of a category are at distance 1 until every one stands alone. So
-categories with many values come first, and a table with many columns has few cuts for each.
+In a tree of columns every column has a tree of its own. One tree over all columns has as many cuts as its depth, and
+each goes to the column whose cells are widest, by weighted distance. The cells of a number halve with each cut of it;
+two values of a category are at distance 1 until every one stands alone. So categories with many values come first, and
+a table with many columns has few cuts for each.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from privmeasure.domains import Categories, Domain, Nullable
+from privmeasure.column_plan import ColumnPlan
+from privmeasure.domains import Categories, Domain, Nullable, Product
 from privmeasure.plan import Plan
 from privmeasure.tables.schema import Schema
 
@@ -26,7 +28,7 @@ class ColumnResolution:
         return {"name": self.name, "cuts": self.cuts, "resolution": self.text}
 
 
-def resolutions(schema: Schema, plan: Plan) -> list[ColumnResolution]:
+def resolutions(schema: Schema, plan: Plan | ColumnPlan) -> list[ColumnResolution]:
     """Return what the cells of a plan know of each column.
 
     Examples:
@@ -37,15 +39,25 @@ def resolutions(schema: Schema, plan: Plan) -> list[ColumnResolution]:
         >>> [(column.name, column.cuts, column.text) for column in resolutions(schema, plan)]
         [('age', 3, 'about 16 years'), ('sex', 1, 'single values')]
     """
-    cuts = schema.domain.cuts(plan.depth)
+    if isinstance(plan, ColumnPlan):
+        cuts = [count for node in zip(schema.node_domain.factors, plan.columns, strict=True) for count in _cuts(*node)]
+    else:
+        cuts = list(schema.domain.cuts(plan.depth))
     return [
         ColumnResolution(name, count, column.fineness(count))
         for (name, column), count in zip(schema.data.items(), cuts, strict=True)
     ]
 
 
-def advice(schema: Schema, plan: Plan) -> list[str]:
-    """Return warnings in plain words: columns without a cut, and categories that leave none for the rest."""
+def _cuts(node: Domain, plan: Plan) -> list[int]:
+    """Return the cuts of the columns of one node: a group shares those of its tree."""
+    return list(node.cuts(plan.depth)) if isinstance(node, Product) else [plan.depth]
+
+
+def advice(schema: Schema, plan: Plan | ColumnPlan) -> list[str]:
+    """Return warnings in plain words: columns that come out blind, and categories that leave no cuts for the rest."""
+    if isinstance(plan, ColumnPlan):
+        return _blind_columns(schema, plan)
     found = resolutions(schema, plan)
     domains = dict(zip(schema.data, schema.domain.factors, strict=True))
     warnings = []
@@ -56,7 +68,7 @@ def advice(schema: Schema, plan: Plan) -> list[str]:
             f"{_listed(blind)} {'gets' if len(blind) == 1 else 'get'} no cut: {plan.rows:,} rows at epsilon "
             f"{float(plan.privacy.epsilon):g} (about {paid:,.3g} units of signal) pay for {plan.depth} cuts, and there "
             f"are {len(found)} columns. Such a column comes out spread over its declared range. Choose fewer columns "
-            "with --columns, or give those that matter a larger weight in the schema."
+            "with --columns, give those that matter a larger weight in the schema, or use --mechanism columns."
         )
     many = [column for column in found if _is_category(domains[column.name])]
     open_ones = [c.name for c in many if domains[c.name].diameter(c.cuts) > 0]
@@ -67,9 +79,22 @@ def advice(schema: Schema, plan: Plan) -> list[str]:
             f"Categories take {taken} of {plan.depth} cuts, and the values of {_listed(open_ones)} are still not told "
             f"apart: they stay at distance 1 until each stands alone. {_listed([c.name for c in others])} "
             f"{'stays' if len(others) == 1 else 'stay'} coarse for it. Give categories a weight below 1 in the schema "
-            "(weight = 0.1), an order or a taxonomy, or leave some out with --columns."
+            "(weight = 0.1), an order or a taxonomy, leave some out with --columns, or use --mechanism columns."
         )
     return warnings
+
+
+def _blind_columns(schema: Schema, plan: ColumnPlan) -> list[str]:
+    blind = [
+        " and ".join(node) for node, own in zip(schema.nodes, plan.columns, strict=True) if own.levels and own.vacuous
+    ]
+    if not blind:
+        return []
+    return [
+        f"For {_listed(blind)} the guarantee says nothing: {plan.rows:,} rows at epsilon "
+        f"{float(plan.privacy.epsilon):g} are shared by {len(schema.nodes)} columns. Choose fewer columns with "
+        "--columns, or spend more epsilon."
+    ]
 
 
 def _is_category(domain: Domain) -> bool:

@@ -5,13 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from privmeasure.column_plan import ColumnPlan
+from privmeasure.columns.conditions import apart
+from privmeasure.columns.facts import forbidden_pairs
+from privmeasure.columns.measure import ColumnsMeasure
 from privmeasure.counts import Progress, Source
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.engines.memory import ArraySource
 from privmeasure.engines.table import TableSource
 from privmeasure.errors import ArgumentError, DataError, SpentError
 from privmeasure.inverse import EPSILONS, ROWS, smallest
-from privmeasure.mechanisms import PMM, PSMM, Recipe
+from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
 from privmeasure.mechanisms.recipe import DEFAULT
 from privmeasure.noise.entropy import Key
 from privmeasure.plan import Plan
@@ -23,6 +27,11 @@ from privmeasure.tables.frames import FrameKind, to_arrow
 from privmeasure.tables.io import open_table
 
 CENTRED = Recipe(placement="centre")
+MOST_JOINT_COLUMNS = 2
+"""Up to so many columns (or groups) `mechanism="auto"` takes one tree over all of them. `benchmarks/crossover.py` finds
+the number again, from simulated shapes."""
+
+MechanismName = Literal["auto", "pmm", "psmm", "columns"]
 
 
 class Synthesizer:
@@ -56,7 +65,7 @@ class Synthesizer:
         neighbours: Neighbours,
         rows: int | None = None,
         rows_per_person: int = 1,
-        mechanism: Literal["pmm", "psmm"] = "pmm",
+        mechanism: MechanismName = "auto",
         recipe: Recipe = DEFAULT,
         depth: int | None = None,
         threads: int | None = None,
@@ -78,22 +87,52 @@ class Synthesizer:
                 "space must be a Schema, or a Domain such as Box([(0, 1), (0, 1)]), got "
                 f"{type(space).__name__}. It says where rows may lie, and is public."
             )
-        if mechanism not in ("pmm", "psmm"):
-            raise ArgumentError(f"mechanism must be 'pmm' (a tree) or 'psmm' (a flat histogram), got {mechanism!r}.")
-        if mechanism == "psmm" and recipe not in (DEFAULT, CENTRED):
-            raise ArgumentError("recipe is for mechanism='pmm'; with 'psmm' only its placement can be chosen.")
+        if mechanism not in ("auto", "pmm", "psmm", "columns"):
+            raise ArgumentError(
+                "mechanism must be 'pmm' (a tree over all columns), 'psmm' (a flat histogram), 'columns' (a tree of "
+                f"columns, for wide tables) or 'auto', got {mechanism!r}."
+            )
         self.schema = space if isinstance(space, Schema) else None
-        self.domain: Domain = space.domain if isinstance(space, Schema) else space
         self.privacy = Privacy(epsilon, neighbours, rows_per_person)
-        self.mechanism: PMM | PSMM = (
-            PMM(self.domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
-            if mechanism == "pmm"
-            else PSMM(self.domain, self.privacy, depth=depth, rows=rows, placement=recipe.placement, threads=threads)
-        )
+        self._facts = () if self.schema is None else forbidden_pairs(self.schema)
+        chosen, self.choice = self._choose(mechanism, recipe, depth)
+        self.domain: Domain = space if not isinstance(space, Schema) else space.domain
+        if chosen == "psmm" and recipe not in (DEFAULT, CENTRED):
+            raise ArgumentError("recipe is for mechanism='pmm'; with 'psmm' only its placement can be chosen.")
+        self.mechanism: PMM | PSMM | ColumnTree
+        if chosen == "columns":
+            self.mechanism = self._column_tree(recipe, depth, rows, threads)
+            self.domain = self.mechanism.domain
+        elif chosen == "psmm":
+            self.mechanism = PSMM(
+                self.domain, self.privacy, depth=depth, rows=rows, placement=recipe.placement, threads=threads
+            )
+        else:
+            self.mechanism = PMM(self.domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
         self._threads = threads
         self._frame: FrameKind | str = "pyarrow"
-        self._release: CellMeasure | TableRelease | None = None
+        self._release: CellMeasure | ColumnsMeasure | TableRelease | None = None
         self._started = False
+
+    def _choose(self, mechanism: MechanismName, recipe: Recipe, depth: int | None) -> tuple[MechanismName, str]:
+        """Return a mechanism and why: from public values, the number of columns above all."""
+        if mechanism != "auto":
+            return mechanism, "as asked"
+        if self.schema is None:
+            return "pmm", "the space is a domain of points"
+        if recipe != DEFAULT or depth is not None:
+            return "pmm", "a recipe or a depth was given, which are those of one tree"
+        nodes = len(self.schema.nodes)
+        if nodes <= MOST_JOINT_COLUMNS:
+            return "pmm", f"{nodes} columns: one tree over all of them, up to {MOST_JOINT_COLUMNS}"
+        return "columns", f"{nodes} columns: one tree over more than {MOST_JOINT_COLUMNS} would cut each too seldom"
+
+    def _column_tree(self, recipe: Recipe, depth: int | None, rows: int | None, threads: int | None) -> ColumnTree:
+        if recipe != DEFAULT or depth is not None:
+            raise ArgumentError("recipe and depth are for mechanism='pmm'; with 'columns' each column has its own.")
+        domain = self._params["space"] if self.schema is None else self.schema.node_domain
+        tree = ColumnTree(domain, self.privacy, rows=rows, threads=threads)
+        return replace(tree, apart=apart(self._facts, tree.spaces))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments that the synthesizer was made with, as scikit-learn does."""
@@ -109,7 +148,7 @@ class Synthesizer:
         Synthesizer.__init__(self, **(self._params | params))
         return self
 
-    def plan(self, rows: int | None = None, *, simulate: int = 0) -> Plan:
+    def plan(self, rows: int | None = None, *, simulate: int = 0) -> Plan | ColumnPlan:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing.
 
         With mechanism='psmm', `simulate` draws of noise (20, say) give a sharper bound beside the closed form.
@@ -122,7 +161,7 @@ class Synthesizer:
             )
         return self.mechanism.plan(rows, simulate=simulate)
 
-    def guarantees(self, rows: int, epsilons: Iterable[Any] = (0.1, 0.2, 0.5, 1, 2, 5, 10)) -> list[Plan]:
+    def guarantees(self, rows: int, epsilons: Iterable[Any] = (0.1, 0.2, 0.5, 1, 2, 5, 10)) -> list[Any]:
         """Return the plans for several epsilons: a table of guarantee against epsilon, from public values.
 
         A guarantee may rise a little with epsilon where the default depth jumps: the deeper tree serves data in few
@@ -148,7 +187,7 @@ class Synthesizer:
         found: int = smallest(ROWS, lambda rows: mechanism.plan(rows).guarantee, w1, "rows")
         return found
 
-    def _at(self, epsilon: Any) -> PMM | PSMM:
+    def _at(self, epsilon: Any) -> PMM | PSMM | ColumnTree:
         return replace(self.mechanism, privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
 
     def fit(self, data: Any, *, progress: Progress | None = None, insecure_seed: int | None = None) -> "Synthesizer":
@@ -202,9 +241,9 @@ class Synthesizer:
         return self._release
 
     @property
-    def plan_(self) -> Plan:
+    def plan_(self) -> Plan | ColumnPlan:
         """The plan as it was carried out, restated at the released number of rows."""
-        plan: Plan = self.release_.plan
+        plan: Plan | ColumnPlan = self.release_.plan
         return plan
 
     def sample(self, n: int | None = None, *, seed: int | None = None, order: Order = "random") -> Any:

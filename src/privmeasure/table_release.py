@@ -4,15 +4,22 @@ This room is public. It cannot reach counts, engines or the data.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privmeasure import files
-from privmeasure.domains import Points
+from privmeasure.column_plan import ColumnPlan
+from privmeasure.columns.certificates import ColumnCertificates
+from privmeasure.columns.conditions import Condition, Fact, broken
+from privmeasure.columns.facts import conditions, forbidden_pairs
+from privmeasure.columns.measure import ColumnsMeasure
+from privmeasure.columns.rows import MOST_TRIES
+from privmeasure.domains import Bools, Points
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.plan import Plan
 from privmeasure.release import CellMeasure, Order
@@ -35,10 +42,20 @@ class TableRelease:
 
     schema: Schema
     layout: Layout
-    measure: CellMeasure
+    measure: CellMeasure | ColumnsMeasure
+
+    def __post_init__(self) -> None:
+        """Let a release of columns know the facts of the schema: its rows follow from them too."""
+        if isinstance(self.measure, ColumnsMeasure) and self.facts and not self.measure.facts:
+            object.__setattr__(self, "measure", replace(self.measure, facts=self.facts))
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """What the schema says can never occur, which every sampled row honours."""
+        return forbidden_pairs(self.schema)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Plan | ColumnPlan:
         """What was measured and what is guaranteed, restated at the released number of rows."""
         return self.measure.plan
 
@@ -60,21 +77,83 @@ class TableRelease:
         order: Order = "random",
         frame: FrameKind | str = "pyarrow",
         threads: int | None = None,
+        where: str | None = None,
     ) -> Any:
         """Return synthetic rows as a table of pyarrow, or as the kind of frame that is asked for.
 
         Without `n` there are as many as were released. A seed makes rows reproducible, whatever the number of threads.
+        `where` is a condition on columns, "age >= 30 and sex = 'F'": there are then `n` rows that satisfy it, or
+        without `n` those of a whole sample. For one column of a release of columns their law is exactly that of the
+        model given the condition; otherwise rows that do not satisfy it are thrown away.
         """
         import pyarrow as pa
 
-        return from_arrow(pa.concat_tables(self.batches(n, seed=seed, order=order, threads=threads)), frame)
+        tables = list(self.batches(n, seed=seed, order=order, threads=threads, where=where))
+        return from_arrow(pa.concat_tables(tables), frame)
 
     def batches(
-        self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        order: Order = "random",
+        threads: int | None = None,
+        where: str | None = None,
     ) -> "Iterator[pa.Table]":
         """Yield the rows of `sample` as tables of at most 131,072 rows; there is at least one, which may be empty."""
-        tables = self.measure.blocks(n, seed=seed, order=order, threads=threads, then=self._decoded)
-        return tables if n is None or n > 0 else iter([self._decoded(np.empty((0, self.measure.domain.width)))])
+        asked = () if where is None else conditions(self.schema, where, types=self._storage())
+        if isinstance(self.measure, ColumnsMeasure):
+            tables = self.measure.blocks(n, seed=seed, order=order, threads=threads, then=self._decoded, where=asked)
+        elif asked or self.facts:
+            tables = map(self._decoded, self._chosen(n, seed, order, threads, asked))
+        else:
+            tables = self.measure.blocks(n, seed=seed, order=order, threads=threads, then=self._decoded)
+        return self._some(tables)
+
+    def _some(self, tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
+        """Yield the tables, or an empty one where there is none."""
+        first = next(tables, None)
+        yield self._decoded(np.empty((0, self.measure.domain.width))) if first is None else first
+        yield from tables
+
+    def _storage(self) -> list[Any]:
+        """Return the storage type of each column of data, None where it has none or several."""
+        types = dict(zip(self.layout.names, self.layout.types, strict=True))
+        return [types.get(name) for name in self.schema.data]
+
+    def _chosen(
+        self, n: int | None, seed: int | None, order: Order, threads: int | None, where: Sequence[Condition]
+    ) -> Iterator[Points]:
+        """Yield rows of one tree over all columns that satisfy the conditions and break no fact; others are left out.
+
+        Without `n` and conditions, as many rows as were released; without `n`, those of one sample.
+        """
+        streams = np.random.SeedSequence(seed)
+        left = self.total if n is None and not where else n
+        tried = 0
+        while left is None or left > 0:
+            if left is not None and tried > MOST_TRIES * max(n or self.total, 1024):
+                raise ArgumentError(
+                    f"Fewer than one in {MOST_TRIES} rows satisfy where together with what can never occur. Ask for "
+                    "something more likely, or sample without it and choose."
+                )
+            again = int(streams.spawn(1)[0].generate_state(1)[0]) if tried or seed is None else seed
+            for points in self.measure.blocks(
+                None if left is None else max(left, 1024), seed=again, order=order, threads=threads
+            ):
+                fine = points[self._fine(points, where)][:left]
+                tried += len(points)
+                yield fine
+                left = None if left is None else left - len(fine)
+            if left is None:
+                return
+
+    def _fine(self, points: Points, where: Sequence[Condition]) -> Bools:
+        domain = self.schema.node_domain
+        fine = ~broken(self.facts, points, domain)
+        for condition in where:
+            fine &= condition.holds(points[:, domain.columns[condition.column]])
+        return fine
 
     def _decoded(self, points: Points) -> "pa.Table":
         return self.schema.decode(points, self.layout)
@@ -86,19 +165,20 @@ class TableRelease:
 
         Mass is spread evenly over each cell; missing values do not count.
         """
-        domain, cells, level = self.measure.domain, self.measure.cells, self.measure.level
-        lows, highs = domain.extent(cells, level)
-        centres = domain.centre(cells, level)
         result = {}
         for name, place in self._places().items():
             column = self.schema.data[name]
             if not isinstance(column, Number | Integer | Boolean):
                 continue
+            released, place = self._released(place)
+            cells, level = released.cells, released.level
+            lows, highs = released.domain.extent(cells, level)
+            centres = released.domain.centre(cells, level)
             low, centre, high = (_numbers(column, points[:, place]) for points in (lows, centres, highs))
             # Simpson's rule where the column is stretched; elsewhere the middle of a cell is exact
             value = (low + 4 * centre + high) / 6 if _is_stretched(column) else (low + high) / 2
             present = ~np.isnan(value)
-            mass = self.measure.mass[present]
+            mass = released.mass[present]
             result[name] = float(value[present] @ mass / mass.sum()) if len(mass) else math.nan
         return result
 
@@ -122,9 +202,15 @@ class TableRelease:
             raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
         return self.measure.error_bar(column=self._place(column)) * _steepness(self.schema.data[column])
 
-    def certificate(self, beta: float = 0.05) -> "Certificate":
-        """Return a bound of the W1 distance that holds but for a chance beta; see `CellMeasure.certificate`."""
-        return self.measure.certificate(beta)
+    def certificate(self, beta: float = 0.05) -> "Certificate | ColumnCertificates":
+        """Return a bound of the W1 distance that holds but for a chance beta; see `CellMeasure.certificate`.
+
+        A release of columns has one for each column, or group of columns, by name; see `ColumnsMeasure.certificate`.
+        """
+        certificate = self.measure.certificate(beta)
+        if isinstance(certificate, ColumnCertificates):
+            return replace(certificate, names=tuple(", ".join(node) for node in self.schema.nodes))
+        return certificate
 
     def to_frame(self) -> "pa.Table":
         """Return the measure as a pyarrow table of cells; see `CellMeasure.to_frame`."""
@@ -137,6 +223,13 @@ class TableRelease:
             places[name] = slice(start, start + column.domain.width)
             start += column.domain.width
         return places
+
+    def _released(self, place: slice) -> tuple[CellMeasure, slice]:
+        """Return the measure that a column of points lies in, and where in it."""
+        if isinstance(self.measure, CellMeasure):
+            return self.measure, place
+        factor, at = self.measure.factor(place.start)
+        return self.measure.columns[factor], slice(at, at + place.stop - place.start)
 
     def _place(self, column: str) -> int:
         places = self._places()
@@ -156,14 +249,14 @@ class TableRelease:
 
     def save(self, path: str | Path) -> None:
         """Write the release to one Parquet file, which `load` reads; see files.py."""
-        files.write(path, self.header(), self.measure.columns())
+        files.write(path, self.header(), self.measure.columns_of_file())
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], measure: CellMeasure) -> "TableRelease":
+    def from_file(cls, header: dict[str, Any], measure: CellMeasure | ColumnsMeasure) -> "TableRelease":
         """Return what `save` wrote, if schema, layout and measure fit together."""
         try:
             schema, layout = Schema.from_json(header["schema"]), Layout.from_json(header["layout"])
-            domain = schema.domain.to_json()
+            domain = (schema.node_domain if isinstance(measure, ColumnsMeasure) else schema.domain).to_json()
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             detail = f": {error}" if isinstance(error, PrivmeasureError) else ""
             raise ReleaseFileError(f"the schema or the layout cannot be read{detail}") from None

@@ -16,8 +16,8 @@ PACKAGE = "privmeasure"
 
 LAYERS = [
     {"errors", "privacy", "blocks"},
-    {"domains", "noise", "transport", "plan", "inverse", "inference"},
-    {"counts", "release", "sampling", "files", "certificate", "tables"},
+    {"domains", "noise", "transport", "plan", "column_plan", "inverse", "inference"},
+    {"counts", "release", "sampling", "files", "certificate", "tables", "columns"},
     {"table_release", "loading", "mechanisms", "engines", "metrics", "testing", "resolution"},
     {"synthesizer", "ledger"},
     {"report", "cli", "public"},
@@ -30,6 +30,7 @@ STRANGERS = [
     ("counts", "files"),
     ("counts", "certificate"),
     ("counts", "tables"),
+    ("counts", "columns"),
     *(
         (a, b)
         for a in ("mechanisms", "engines", "metrics")
@@ -51,6 +52,8 @@ PUBLIC = [
     "inference",
     "certificate",
     "release",
+    "column_plan",
+    "columns",
     "tables",
     "table_release",
     "loading",

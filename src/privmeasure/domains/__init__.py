@@ -11,6 +11,7 @@ from privmeasure.domains.finite import MOST_POINTS, Finite
 from privmeasure.domains.line import Circle, Integers
 from privmeasure.domains.product import Nullable, Product
 from privmeasure.domains.sphere import Sphere
+from privmeasure.domains.steps import Steps
 from privmeasure.domains.units import column_units
 from privmeasure.errors import ArgumentError, ReleaseFileError
 
@@ -28,11 +29,12 @@ __all__ = [
     "Points",
     "Product",
     "Sphere",
+    "Steps",
     "column_units",
     "from_json",
 ]
 
-KINDS = frozenset({"box", "categories", "circle", "finite", "integers", "nullable", "product", "sphere"})
+KINDS = frozenset({"box", "categories", "circle", "finite", "integers", "nullable", "product", "sphere", "steps"})
 """What `from_json` reads."""
 DEEPEST_NESTING = 16
 """Of products in products; a file that goes deeper was not written by a person."""
@@ -63,6 +65,8 @@ def _read(value: Any, nesting: int) -> Domain:
             return Box(bounds, weights)
         case {"kind": "integers", "low": int(low), "high": int(high)}:
             return Integers(low, high)
+        case {"kind": "steps", "low": int(low), "high": int(high)}:
+            return Steps(low, high)
         case {"kind": "circle", "period": int(period) | float(period), "low": int(low) | float(low)}:
             return Circle(period, low=low)
         case {"kind": "categories", "categories": int(labels) | list(labels), "taxonomy": list(taxonomy)}:

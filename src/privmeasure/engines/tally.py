@@ -11,6 +11,8 @@ from privmeasure.domains import Points
 
 SMALL = (1 << 32) - 1
 """Up to this many rows a tally has 32-bit integers: half the memory."""
+NARROW = (1 << 16) - 1
+"""Up to this many cells a code takes 16 bits, so that many small partitions of one block stay in the cache."""
 PENDING = 1 << 22
 """Codes of a huge partition that are kept before they are counted."""
 
@@ -29,13 +31,16 @@ class Tally:
 
     def add(self, points: Points) -> None:
         """Count the rows of a block in every partition."""
-        indices: dict[Axis, Counts] = {}  # axes shared by several partitions are located once
+        indices: dict[Axis, NDArray[Any]] = {}  # axes shared by several partitions are located once
         for partition, part in zip(self._partitions, self.parts, strict=True):
-            codes: Counts | None = None
+            codes: NDArray[Any] | None = None
+            kind: Any = np.uint16 if partition.size <= NARROW else np.int64
             for axis in partition.axes:
                 if axis not in indices:
-                    indices[axis] = axis.index(points)
-                codes = indices[axis] if codes is None else codes * axis.size + indices[axis]
+                    index = axis.index(points)
+                    indices[axis] = index.astype(np.uint16) if axis.size <= NARROW else index
+                here = indices[axis].astype(kind, copy=False)
+                codes = here if codes is None else codes * kind(axis.size) + here
             part.add(len(points), codes)
 
 
@@ -46,7 +51,7 @@ class _Dense:
         self._rows = 0
         self._counts: NDArray[Any] = np.zeros(size, np.uint32)
 
-    def add(self, rows: int, codes: Counts | None) -> None:
+    def add(self, rows: int, codes: NDArray[Any] | None) -> None:
         """Add rows; without codes they all lie in the only cell."""
         self._rows += rows
         if self._rows > SMALL and self._counts.dtype == np.uint32:
@@ -54,8 +59,10 @@ class _Dense:
         one = self._counts.dtype.type(1)
         if codes is None:
             self._counts[0] += one * rows
+        elif codes.dtype == np.uint16 and len(self._counts) <= rows:  # a third faster than adding one by one
+            np.add(self._counts, np.bincount(codes, minlength=len(self._counts)), out=self._counts, casting="unsafe")
         else:
-            np.add.at(self._counts, codes, one)
+            np.add.at(self._counts, codes.astype(np.intp, copy=False), one)
 
     def merge_into(self, total: Counts) -> None:
         """Add to the counts of all threads, and let go of one's own."""

@@ -55,18 +55,41 @@ def tree_masses(
     """
     if lazy:
         return *lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], key, part=part), None
-    leaves, counts.counts = counts.counts, np.empty(0, np.int64)  # used up: nobody else keeps the true counts alive
-    noisy: dict[int, Estimate] = {
-        level: add_noise(_sums(leaves, 1 << (depth - level)), level, scales[level], key, part, threads)
-        for level in sorted(scales)  # the deepest last: its noise is added in place
-        if level > 0
-    }
-    del leaves
+    noisy = noisy_levels(counts, scales, depth, key, part=part, threads=threads)
     variances = {level: noise_variance(scale) for level, scale in scales.items()}
     kept = kept_counts(domain, noisy, depth)  # noise was added: nothing private is copied
     mass = consistent_leaves(domain, noisy, variances, total, depth, recipe)
     cells = np.flatnonzero(mass)
     return cells.astype(np.uint64), mass[cells], kept
+
+
+def noisy_levels(
+    counts: CellCounts, scales: Mapping[int, Fraction], depth: int, key: Key, *, part: int, threads: int = 1
+) -> dict[int, Estimate]:
+    """Return the counts of every measured level below the root, with noise. The true counts are used up.
+
+    Guarantee:  privacy   (sum over levels > 0 of sensitivity / scale)-DP
+    """
+    leaves, counts.counts = counts.counts, np.empty(0, np.int64)  # used up: nobody else keeps the true counts alive
+    return {
+        level: add_noise(_sums(leaves, 1 << (depth - level)), level, scales[level], key, part, threads)
+        for level in sorted(scales)  # the deepest last: its noise is added in place
+        if level > 0
+    }
+
+
+def total_estimate(
+    domain: Domain, noisy: Mapping[int, Estimate], variances: Variances, depth: int
+) -> tuple[float, float]:
+    """Return the best linear estimate of a tree's total, and its variance: the up pass alone. Post-processing."""
+    there = existing(domain, depth)[depth]
+    z, c = np.where(there, noisy[depth], 0).astype(np.float64), np.where(there, variances[depth], 0.0)
+    for level in range(depth - 1, -1, -1):
+        z, c = z[0::2] + z[1::2], c[0::2] + c[1::2]
+        if level in noisy:
+            share = c / (variances[level] + c)
+            z, c = share * noisy[level] + (1 - share) * z, variances[level] * share
+    return float(z[0]), float(c[0])
 
 
 def kept_counts(domain: Domain, noisy: Mapping[int, Estimate], depth: int) -> Noisy | None:
@@ -88,11 +111,19 @@ def kept_counts(domain: Domain, noisy: Mapping[int, Estimate], depth: int) -> No
 
 
 def consistent_leaves(
-    domain: Domain, noisy: dict[int, Estimate], variances: Variances, total: int, depth: int, recipe: Recipe
+    domain: Domain,
+    noisy: dict[int, Estimate],
+    variances: Variances,
+    total: int,
+    depth: int,
+    recipe: Recipe,
+    *,
+    root: float | None = None,
 ) -> Mass:
     """Return the masses of all leaves: inference, then consistency. Post-processing.
 
-    `variances` has level 0 where the total is itself a noisy count.
+    `variances` has level 0 where the total is itself a noisy count. `root` is the best estimate of the total where the
+    total is that estimate rounded: estimates descend from the unrounded one.
     """
     roots, blue = np.full(1, total, np.int64), recipe.inference == "blue"
     if depth == 0:
@@ -109,7 +140,8 @@ def consistent_leaves(
     there = existing(domain, depth)
     if not blue:
         return distribute(roots, uneven_up_pass(noisy, depth, rule, there), rule, there)
-    root = None if 0 in variances else float(total)
+    if root is None and 0 not in variances:
+        root = float(total)
     if root is None:
         noisy[0] = roots.astype(np.float64)  # the noisy number of rows is a measurement like the others
     return distribute(roots, uneven_blue(noisy, variances, depth, there, root), rule, there)

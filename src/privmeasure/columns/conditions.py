@@ -1,0 +1,145 @@
+"""Conditions on columns in the terms of points, and the facts made of two of them. Public: what a user asks or knows.
+
+A condition is a set of values of one column: closed intervals of its points, and perhaps missing. Comparisons are never
+true of a missing value, as in SQL.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from privmeasure.domains import Bools, Domain, Points, Product
+from privmeasure.errors import ReleaseFileError
+
+Interval = tuple[float, float]
+MOST_INTERVALS = 1 << 20
+
+CELLS_AT_A_TIME = 1 << 16
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The values of one column that are meant. `column` is a factor of the table, `coordinate` one of its columns.
+
+    Examples:
+        >>> adults = Condition(0, 0, ((18.0, 120.0),))
+        >>> adults.holds(np.array([[17.0], [18.0], [np.nan]]))
+        array([False,  True, False])
+    """
+
+    column: int
+    coordinate: int
+    intervals: tuple[Interval, ...]
+    missing: bool = False
+
+    def holds(self, points: Points) -> Bools:
+        """Say which points of the factor are meant."""
+        values = points[:, self.coordinate]
+        return self._in_intervals(values, values) | (np.isnan(values) & self.missing)
+
+    def _in_intervals(self, low: Points, high: Points) -> Bools:
+        """Say which of the ranges [low, high] lie in one interval."""
+        if not self.intervals:
+            return np.zeros(len(low), bool)
+        starts, ends = np.array(self.intervals).T
+        place = np.maximum(np.searchsorted(starts, low, side="right") - 1, 0)
+        return np.asarray((starts[place] <= low) & (high <= ends[place]), bool)
+
+    def _meets_intervals(self, low: Points, high: Points) -> Bools:
+        """Say which of the ranges [low, high] share a point with an interval."""
+        if not self.intervals:
+            return np.zeros(len(low), bool)
+        starts, ends = np.array(self.intervals).T
+        place = np.minimum(np.searchsorted(ends, low), len(ends) - 1)  # the first interval that is not all below
+        return np.asarray((starts[place] <= high) & (low <= ends[place]), bool)
+
+    def cells(self, space: Domain, level: int) -> tuple[Bools, Bools]:
+        """Return which cells of a level may hold a point that is meant, and which hold no other points.
+
+        Where a cell mixes missing and present values nothing is certain.
+        """
+        possible, certain = np.ones(1 << level, bool), np.zeros(1 << level, bool)
+        if level == 0 or isinstance(space, Product):
+            return possible, certain
+        for start in range(0, 1 << level, CELLS_AT_A_TIME):
+            codes = np.arange(start, min(start + CELLS_AT_A_TIME, 1 << level), dtype=np.uint64)
+            there = space.exists(codes, level)
+            low, high = (side[:, self.coordinate] for side in space.extent(codes[there], level))
+            nothing = np.isnan(low) & self.missing
+            here = slice(start, start + len(codes))
+            possible[here], certain[here] = False, False
+            possible[here][there] = self._meets_intervals(low, high) | nothing
+            certain[here][there] = self._in_intervals(low, high) | nothing
+        return possible, certain
+
+    def both(self, other: "Condition") -> "Condition":
+        """Return the values that this and another condition on the same column mean."""
+        pairs = [
+            (max(a, c), min(b, d)) for a, b in self.intervals for c, d in other.intervals if max(a, c) <= min(b, d)
+        ]
+        return Condition(self.column, self.coordinate, tuple(sorted(pairs)), self.missing and other.missing)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as a JSON value."""
+        return {
+            "column": self.column,
+            "coordinate": self.coordinate,
+            "intervals": [list(pair) for pair in self.intervals],
+            "missing": self.missing,
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, domain: Product) -> "Condition":
+        """Read what `to_json` wrote; everything is checked."""
+        match value:
+            case {"column": int(column), "coordinate": int(at), "intervals": list(pairs), "missing": bool(missing)}:
+                intervals = tuple((float(low), float(high)) for low, high in pairs)
+                if (
+                    0 <= column < len(domain.factors)
+                    and 0 <= at < domain.factors[column].width
+                    and len(intervals) <= MOST_INTERVALS
+                    and all(-math.inf < low <= high < math.inf for low, high in intervals)
+                    and all(a[1] < b[0] for a, b in pairwise(intervals))
+                ):
+                    return cls(column, at, intervals, missing)
+        raise ReleaseFileError("a fact must be two conditions on columns of the table")
+
+
+Fact = tuple[Condition, Condition]
+"""Two conditions on different columns that never hold together."""
+
+
+def apart(facts: Sequence[Fact], spaces: Sequence[Domain]) -> dict[int, Any]:
+    """Return for each column that a fact names the function that gives, for a level, the cells that facts tell apart.
+
+    It is what `ColumnTree(apart=...)` takes: no group of cells then straddles what a fact is about.
+    """
+    named: dict[int, list[Condition]] = {}
+    for condition in (condition for fact in facts for condition in fact):
+        named.setdefault(condition.column, []).append(condition)
+
+    def sets(column: int) -> Any:
+        return lambda level: [c.cells(spaces[column], level)[1] for c in named[column]]
+
+    return {column: sets(column) for column in named}
+
+
+def broken(facts: Sequence[Fact], points: Points, domain: Product) -> Bools:
+    """Say which rows contradict a fact."""
+    wrong = np.zeros(len(points), bool)
+    for one, two in facts:
+        wrong |= one.holds(points[:, domain.columns[one.column]]) & two.holds(points[:, domain.columns[two.column]])
+    return wrong
+
+
+def by_column(conditions: Sequence[Condition]) -> Mapping[tuple[int, int], Condition]:
+    """Return one condition for each column that is named: all that is said of it."""
+    found: dict[tuple[int, int], Condition] = {}
+    for condition in conditions:
+        place = condition.column, condition.coordinate
+        found[place] = found[place].both(condition) if place in found else condition
+    return found

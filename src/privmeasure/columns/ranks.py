@@ -1,0 +1,129 @@
+"""Ranks: the cells of a column in groups of about equal released mass. A function of released values alone.
+
+Pairs of columns are measured on ranks. Coarser grids are groups of rank cells, so that the tables of one column nest,
+whatever their resolution.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Bools
+
+Groups = NDArray[np.int64]
+"""For every cell the number of its group."""
+
+
+def rank(
+    mass: NDArray[Any], most: int, *, ordered: bool, alone: int | None = None, apart: Sequence[Bools] = ()
+) -> Groups:
+    """Return the group of every cell: at most `most` groups of about equal mass, numbered from 0, none without a cell.
+
+    Cells without mass join a neighbour. Where cells are `ordered`, groups are runs of them; else heavy cells are alone
+    and light ones are packed. The cell `alone` (that of missing values) shares its group with no cell that has mass,
+    and no group has cells of mass both inside and outside a set of `apart`.
+
+    Examples:
+        >>> rank(np.array([1, 1, 1, 3, 0, 2]), 3, ordered=True)
+        array([0, 0, 0, 1, 1, 2])
+        >>> rank(np.array([5, 1, 0, 6, 1]), 3, ordered=False)
+        array([1, 2, 2, 0, 2])
+        >>> rank(np.array([4, 1, 1, 0]), 2, ordered=True, alone=2)
+        array([0, 0, 1, 1])
+    """
+    mass = np.asarray(mass, np.float64)
+    if not (mass > 0).any():
+        return np.zeros(len(mass), np.int64)
+    labels = _labels(len(mass), alone, apart)
+    for groups in range(max(1, most), 0, -1):  # sets that must stay apart take some of the groups
+        cut = _runs(mass, groups) if ordered else _packed(mass, groups)
+        number, found = _compact(cut, labels, mass > 0, ordered)
+        if found <= most:
+            return number
+    return number
+
+
+def _labels(cells: int, alone: int | None, apart: Sequence[Bools]) -> Groups:
+    """Return a number for every cell: cells with different numbers must not share a group."""
+    labels = np.zeros(cells, np.int64)
+    for inside in apart:
+        labels = np.unique(2 * labels + inside, return_inverse=True)[1].reshape(-1)
+    if alone is not None:
+        labels[alone] = labels.max() + 1
+    return labels
+
+
+def _runs(mass: NDArray[np.float64], groups: int) -> Groups:
+    """Return runs of cells of about equal mass: where the middle of a cell falls among equal shares."""
+    if groups >= np.count_nonzero(mass):
+        return np.asarray(np.maximum(np.cumsum(mass > 0) - 1, 0), np.int64)
+    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    return np.asarray(np.minimum((middle * groups).astype(np.int64), groups - 1), np.int64)
+
+
+def _packed(mass: NDArray[np.float64], groups: int) -> Groups:
+    """Return heavy cells alone, the light ones together in the order of their mass."""
+    order = np.argsort(-mass, kind="stable")
+    falling, number = mass[order], np.empty(len(mass), np.int64)
+    heavy, rest, left = 0, float(mass.sum()), groups
+    alone = np.count_nonzero(mass) if groups >= np.count_nonzero(mass) else 0
+    while heavy < len(falling) and left > 1 and (heavy < alone or falling[heavy] >= rest / left):
+        rest, left, heavy = rest - float(falling[heavy]), left - 1, heavy + 1
+    tail = falling[heavy:]
+    middle = (np.cumsum(tail) - tail / 2) / max(float(tail.sum()), 1e-300)
+    number[order[:heavy]] = np.arange(heavy)
+    number[order[heavy:]] = heavy + np.minimum((middle * left).astype(np.int64), left - 1)
+    return number
+
+
+def _compact(cut: Groups, labels: Groups, filled: Bools, ordered: bool) -> tuple[Groups, int]:
+    """Number the groups that have mass from 0, in the order of their cells or of their mass; others join a neighbour.
+
+    Returns the number of every cell, and how many groups there are.
+    """
+    key = cut * (int(labels.max()) + 1) + labels
+    keys, first, inverse = np.unique(key[filled], return_index=True, return_inverse=True)
+    order = np.argsort(first) if ordered else np.arange(len(keys))
+    place = np.empty(len(keys), np.int64)
+    place[order] = np.arange(len(keys))
+    number = np.full(len(key), -1, np.int64)
+    number[filled] = place[inverse.reshape(-1)]
+    if ordered:  # the group of the last cell with mass before, or of the first one
+        before = np.maximum.accumulate(np.where(filled, np.arange(len(key)), -1))
+        return np.where(before >= 0, number[before], 0), len(keys)
+    return np.where(filled, number, len(keys) - 1), len(keys)
+
+
+def grid(first: int, second: int, cells: float) -> tuple[int, int]:
+    """Return how many groups of two columns, of at most `first` and `second`, make a table of about `cells` cells.
+
+    A column of few values leaves more of them to the other. Neither gets fewer than 2, where it has them.
+
+    Examples:
+        >>> grid(64, 64, 400.0), grid(2, 64, 100.0), grid(3, 4, 100.0), grid(64, 1, 20)
+        ((20, 20), (2, 50), (3, 4), (20, 1))
+    """
+    if first * second <= cells:
+        return first, second
+    side = max(2, math.isqrt(int(cells)))
+    if first <= side:
+        return first, max(2, min(second, int(cells // first)))
+    if second <= side:
+        return max(2, min(first, int(cells // second))), second
+    return side, side
+
+
+def merged(table: NDArray[Any], rows: Groups, columns: Groups) -> NDArray[Any]:
+    """Return the table with its rows and columns added up by group; whole numbers stay whole.
+
+    Examples:
+        >>> merged(np.array([[1, 2, 3], [4, 5, 6]]), np.array([0, 0]), np.array([0, 1, 1]))
+        array([[ 5, 16]])
+    """
+    shape = int(rows.max()) + 1, int(columns.max()) + 1
+    place = rows[:, np.newaxis] * shape[1] + columns
+    total = np.bincount(place.ravel(), weights=table.ravel(), minlength=shape[0] * shape[1]).reshape(shape)
+    return total.astype(table.dtype)  # counts are below 2^53: exact

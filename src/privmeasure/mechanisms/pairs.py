@@ -1,0 +1,177 @@
+"""The true tables of all pairs of columns, the private choice among them, and the noise on those that were chosen."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.column_plan import ColumnPlan
+from privmeasure.columns.model import Model
+from privmeasure.columns.pairs import Pair, pair_table
+from privmeasure.columns.ranks import Groups, grid, merged, rank
+from privmeasure.counts import CellCounts
+from privmeasure.domains import Floats
+from privmeasure.mechanisms.selection import noisy_max, score
+from privmeasure.mechanisms.tree import add_noise
+from privmeasure.noise.entropy import Key
+
+SCORE_CELLS = 256
+"""The most cells of a table that is scored. (flat: 64 to 1024)"""
+MODEL_ROWS = 50_000
+"""Rows of the sample that says what the tree already tells about a pair."""
+MODEL_SEED = 0
+"""Of that sample: fixed and public, so that it is a function of released values."""
+
+
+class RankedColumn:
+    """The rank cells of one released column, and coarser groups of them: public."""
+
+    def __init__(self, margin: Floats, *, ordered: bool, alone: int | None) -> None:
+        """Take the mass of every rank cell, and the one of missing values, which no grid mixes with others."""
+        self.margin, self._ordered, self._alone = margin, ordered, alone
+        self._groups: dict[int, tuple[Groups, Floats]] = {}
+
+    def groups(self, most: int) -> tuple[Groups, Floats]:
+        """Return the group of every rank cell, of at most `most` groups, and the masses of the groups."""
+        if most not in self._groups:
+            groups = np.arange(len(self.margin))
+            if most < len(groups):
+                groups = rank(self.margin, most, ordered=self._ordered, alone=self._alone)
+            self._groups[most] = groups, np.bincount(groups, weights=self.margin).astype(np.float64)
+        return self._groups[most]
+
+
+class TruePairs:
+    """How many rows lie in each pair of rank cells, for all pairs of columns. PRIVATE: shows nothing, used up once.
+
+    Guarantee:  privacy   `chosen` is (rounds e_s + tree pairs e_t + extra pairs e_x)-DP: each table is a histogram of
+                          cells that earlier releases fixed, so a person changes it by at most D in l_1
+    """
+
+    def __init__(
+        self,
+        names: Sequence[tuple[int, int]],
+        counts: Sequence[CellCounts],
+        columns: Sequence[RankedColumn],
+        plan: ColumnPlan,
+    ) -> None:
+        """Take the pairs of columns, their counts, which stay the caller's to destroy, and the released columns."""
+        self._names, self._counts, self._columns, self._plan = names, counts, columns, plan
+
+    def chosen(self, key: Key) -> tuple[Pair, ...]:
+        """Return the noisy tables of the pairs that join all columns, then of those that the tree tells least about."""
+        plan = self._plan
+        small = [self._scored(t) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
+        tree = self._tree(small, key)
+        pairs = [self._noisy(t, plan.pair_cells[0], plan.tree_scale, key, place) for place, t in enumerate(tree)]
+        if plan.extra_pairs:
+            extra = self._extra(small, tree, pairs, key)
+            cells, scale, place = plan.pair_cells[1], plan.extra_scale, len(tree)
+            pairs += [self._noisy(t, cells, scale, key, place + i) for i, t in enumerate(extra)]
+        return tuple(pairs)
+
+    # ------------------------------------------------------------------------------------------------- the choice
+
+    def _tree(self, small: Sequence[NDArray[np.int64]], key: Key) -> list[int]:
+        """Return pairs that join all columns, chosen one by one for being far from independent: k - 1 noisy maxima.
+
+        Which pairs may still be chosen follows from those chosen before. The scores are PRIVATE: a person changes each
+        by at most D (`selection.score`), as what is expected comes from released margins, never from true ones.
+        """
+        plan = self._plan
+        if not plan.rounds:
+            return list(range(plan.tree_pairs))  # two columns: one pair, nothing to choose
+        scores = np.array([score(true, self._independent(t)) for t, true in enumerate(small)], np.int64)
+        first, second = np.array(self._names).T
+        component, tree = np.arange(len(self._columns)), list[int]()
+        while len(tree) < plan.tree_pairs:
+            able = np.flatnonzero(component[first] != component[second])
+            t = int(able[self._noisy_max(scores[able], key, len(tree))])
+            tree.append(t)
+            component[component == component[second[t]]] = component[first[t]]
+        return tree
+
+    def _extra(
+        self, small: Sequence[NDArray[np.int64]], tree: Sequence[int], pairs: Sequence[Pair], key: Key
+    ) -> list[int]:
+        """Return further pairs, whose tables are far from what the tree says of them, by noisy maxima.
+
+        What is expected is counted in a sample of the model of the released tree: public, with a public seed. So a
+        person changes each score by at most D here as well.
+        """
+        margins, rows = [column.margin for column in self._columns], self._plan.rows
+        tables = {
+            (pair.first, pair.second): (
+                pair_table(pair, margins[pair.first], margins[pair.second], float(rows)),
+                pair.first_groups,
+                pair.second_groups,
+            )
+            for pair in pairs
+        }
+        count = min(rows, MODEL_ROWS)
+        sample = Model(margins, tables).sample(count, np.random.default_rng(MODEL_SEED))
+        able = [t for t in range(len(self._names)) if t not in set(tree)]
+        seen: dict[tuple[int, int], NDArray[np.uint16]] = {}  # the groups of the sampled rows, by column and resolution
+        scores = np.array([score(small[t], self._sampled(t, sample, seen) * (rows / count)) for t in able], np.int64)
+        extra = list[int]()
+        while len(extra) < self._plan.extra_pairs:
+            place = self._noisy_max(scores, key, len(tree) + len(extra))
+            extra.append(able.pop(place))
+            scores = np.delete(scores, place)
+        return extra
+
+    def _noisy_max(self, scores: NDArray[np.int64], key: Key, round_: int) -> int:
+        """Return the winner of one round: e_s-DP, with fresh noise."""
+        sensitivity, epsilon = self._plan.privacy.sensitivity, self._plan.round_budget
+        return noisy_max(scores, epsilon=epsilon, sensitivity=sensitivity, key=key, round_=round_)
+
+    # ------------------------------------------------------------------------------------------------- tables
+
+    def _grid(self, t: int, cells: int) -> tuple[int, int]:
+        """Return how many groups the two columns of a pair have in a table of about so many cells: public."""
+        i, j = self._names[t]
+        return grid(len(self._columns[i].margin), len(self._columns[j].margin), cells)
+
+    def _true(self, t: int, cells: int) -> NDArray[np.int64]:
+        """Return the PRIVATE counts of a pair on a public grid: sums of disjoint cells, so still a histogram."""
+        (i, j), (a, b) = self._names[t], self._grid(t, cells)
+        table = self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
+        return np.asarray(merged(table, self._columns[i].groups(a)[0], self._columns[j].groups(b)[0]), np.int64)
+
+    def _scored(self, t: int) -> NDArray[np.int64]:
+        """Return the PRIVATE counts of a pair on the grid that scores are made on."""
+        return self._true(t, self._score_cells)
+
+    @property
+    def _score_cells(self) -> int:
+        return min(self._plan.pair_cells[0], SCORE_CELLS)
+
+    def _independent(self, t: int) -> Floats:
+        """Return what released margins alone say of a pair: public."""
+        (i, j), (a, b) = self._names[t], self._grid(t, self._score_cells)
+        product: Floats = np.outer(self._columns[i].groups(a)[1], self._columns[j].groups(b)[1]) / self._plan.rows
+        return product
+
+    def _sampled(
+        self, t: int, sample: Sequence[NDArray[np.int32]], seen: dict[tuple[int, int], NDArray[np.uint16]]
+    ) -> Floats:
+        """Return how often a pair's cells occur in a sample of the model: public."""
+        names, sides = self._names[t], self._grid(t, self._score_cells)
+        for j, most in zip(names, sides, strict=True):
+            if (j, most) not in seen:
+                seen[j, most] = self._columns[j].groups(most)[0].astype(np.uint16)[sample[j]]
+        a, b = (len(self._columns[j].groups(most)[1]) for j, most in zip(names, sides, strict=True))
+        code = seen[names[0], sides[0]] * np.uint16(b) + seen[names[1], sides[1]]
+        return np.bincount(code, minlength=a * b).reshape(a, b).astype(np.float64)
+
+    def _noisy(self, t: int, cells: int, scale: Fraction, key: Key, place: int) -> Pair:
+        """Return a chosen pair with noise: (D / scale)-DP, as its table changes by at most D in l_1."""
+        (i, j), (a, b) = self._names[t], self._grid(t, cells)
+        true, part = self._true(t, cells), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
+        noisy = add_noise(true.ravel(), 0, scale, key, part, 1).reshape(true.shape)
+        return Pair(i, j, self._columns[i].groups(a)[0], self._columns[j].groups(b)[0], noisy, scale)
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "TruePairs(private)"

@@ -1,0 +1,161 @@
+"""Nothing of the column tree reads private values but through the noise: not the number of rows, not a margin.
+
+Every noisy value of a first release is recorded and forced upon a second one, of a table with other rows and another
+number of them. If anything else were read, the second release would differ.
+"""
+
+import numpy as np
+import pytest
+
+from privmeasure.domains import Box, Categories, Integers, Nullable, Product
+from privmeasure.engines.memory import ArraySource
+from privmeasure.mechanisms import ColumnTree, column_tree, pairs, tree
+from privmeasure.noise.entropy import Key
+from privmeasure.privacy import Privacy
+
+DOMAIN = Product([Box([(0, 1)]), Integers(0, 60), Categories(5), Nullable(Categories(3)), Categories(1)])
+ROWS = 20_000
+
+
+def data(rows: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x = rng.random(rows) ** 2
+    age = np.rint(60 * x)
+    return np.column_stack([x, age, age // 15, np.where(x < 0.1, np.nan, age % 3), np.zeros(rows)])
+
+
+class Tape:
+    """Records what leaves the noise, or plays it again whatever the true counts are."""
+
+    def __init__(self, monkeypatch):
+        self.noisy, self.winners, self.playing = {}, {}, False
+        self.add_noise, self.noisy_max = tree.add_noise, pairs.noisy_max
+        for module in (tree, pairs, column_tree):
+            monkeypatch.setattr(module, "add_noise", self.noise)
+        monkeypatch.setattr(pairs, "noisy_max", self.winner)
+
+    def noise(self, counts, level, scale, key, part, threads):
+        if not self.playing:
+            self.noisy[part, level] = (scale, self.add_noise(counts.copy(), level, scale, key, part, threads))
+        planned, noisy = self.noisy[part, level]
+        assert (scale, len(counts)) == (planned, len(noisy)), "the scale and the cells are public"
+        return noisy.copy()
+
+    def winner(self, scores, *, epsilon, sensitivity, key, round_):
+        if not self.playing:
+            found = self.noisy_max(scores, epsilon=epsilon, sensitivity=sensitivity, key=key, round_=round_)
+            self.winners[round_] = (len(scores), epsilon, found)
+        count, planned, found = self.winners[round_]
+        assert (len(scores), epsilon) == (count, planned)
+        return found
+
+
+def questions(partitions):
+    return [
+        [(axis.level, axis.columns, None if axis.groups is None else axis.groups.tolist()) for axis in part.axes]
+        for part in partitions
+    ]
+
+
+class Asked:
+    """A source that remembers the questions."""
+
+    def __init__(self, points):
+        self.source, self.asked = ArraySource(points, width=5), []
+
+    def count(self, partitions, progress=None):
+        self.asked.append(questions(partitions))
+        return self.source.count(partitions, progress)
+
+
+def same(one, two):
+    """Whether two releases are the same value: plan, header, masses, ranks, pairs and rows."""
+    return (
+        one.plan == two.plan
+        and one.header() == two.header()
+        and all(np.array_equal(a.mass, b.mass) for a, b in zip(one.columns, two.columns, strict=True))
+        and all(np.array_equal(a.cells, b.cells) for a, b in zip(one.columns, two.columns, strict=True))
+        and all(np.array_equal(a, b) for a, b in zip(one.ranks, two.ranks, strict=True))
+        and all(np.array_equal(a.noisy, b.noisy) for a, b in zip(one.pairs, two.pairs, strict=True))
+        and np.array_equal(one.sample(50, seed=3), two.sample(50, seed=3), equal_nan=True)
+    )
+
+
+@pytest.fixture
+def releases(monkeypatch):
+    """Release a table, then others with the noisy values of the first."""
+
+    def run(tool: ColumnTree, *tables: np.ndarray):
+        tape, done = Tape(monkeypatch), []
+        for table in tables:
+            source = Asked(table)
+            done.append((tool.release(source, Key.insecure(4)), source.asked))
+            tape.playing = True
+        return done
+
+    return run
+
+
+@pytest.mark.parametrize("rows", [None, ROWS], ids=["private", "public rows"])
+def test_a_release_depends_on_the_data_through_the_noise_alone(rows, releases):
+    tool = ColumnTree(DOMAIN, Privacy(2, "add-remove"), rows=rows)
+    one_more = np.vstack([data(ROWS), [[0.3, 59, 0, np.nan, 0]]])
+    (first, asked), *others = releases(tool, data(ROWS), one_more, data(777, seed=5), np.empty((0, 5)))
+    assert first.plan.extra_pairs > 0, "both layers of the choice are looked at"
+    for other, questions_of_other in others:
+        assert same(first, other)
+        assert questions_of_other == asked
+
+
+def test_under_replace_only_the_number_of_rows_is_public(releases):
+    tool = ColumnTree(DOMAIN, Privacy(4, "replace"))
+    (first, asked), (other, asked_of_other) = releases(tool, data(ROWS), data(ROWS, seed=9))
+    assert first.plan.rows == ROWS
+    assert same(first, other)
+    assert asked_of_other == asked
+
+
+def test_a_mechanism_that_reads_the_number_of_rows_is_found(releases, monkeypatch):
+    """The check can fail: here the true number of rows decides what is expected of a pair."""
+    real = pairs.TruePairs._independent
+
+    def wrong(self, t):
+        return real(self, t) * self._counts[t].total / self._plan.rows
+
+    seen = []
+    monkeypatch.setattr(pairs.TruePairs, "_independent", lambda self, t: seen.append(wrong(self, t)) or seen[-1])
+    tool = ColumnTree(DOMAIN, Privacy(2, "add-remove"))
+    releases(tool, data(ROWS), data(ROWS + 1))
+    half = len(seen) // 2
+    assert any(not np.array_equal(a, b) for a, b in zip(seen[:half], seen[half:], strict=True))
+
+
+def test_what_is_expected_of_pairs_is_public(releases, monkeypatch):
+    """The tables that scores subtract are the same for neighbours, in both layers, once the releases are."""
+    seen, real = [], pairs.score
+    monkeypatch.setattr(pairs, "score", lambda true, expected: seen.append(expected.copy()) or real(true, expected))
+    tool = ColumnTree(DOMAIN, Privacy(2, "add-remove"))
+    releases(tool, data(ROWS), data(ROWS + 1, seed=2))
+    half = len(seen) // 2
+    assert half > 6
+    assert all(np.array_equal(a, b) for a, b in zip(seen[:half], seen[half:], strict=True))
+
+
+def test_the_release_holds_no_private_object():
+    from privmeasure.counts import CellCounts
+
+    points = data(ROWS)
+    release = ColumnTree(DOMAIN, Privacy(2, "add-remove")).release(ArraySource(points, width=5), Key.fresh())
+    seen, stack = set(), [release]
+    while stack:
+        value = stack.pop()
+        if id(value) in seen or isinstance(value, type | str | int | float | bytes):
+            continue
+        seen.add(id(value))
+        assert not isinstance(value, CellCounts | ArraySource | Key | pairs.TruePairs)
+        assert not (isinstance(value, np.ndarray) and np.shares_memory(value, points))
+        stack += value.values() if isinstance(value, dict) else []
+        stack += value if isinstance(value, list | tuple) else []
+        stack += vars(value).values() if hasattr(value, "__dict__") else []
+        stack += [value.base] if isinstance(value, np.ndarray) and value.base is not None else []
+    assert repr(pairs.TruePairs([], [], [], None)) == "TruePairs(private)"

@@ -1,0 +1,176 @@
+"""The model: columns drawn one after the other from released margins and tables of pairs."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from privmeasure.columns import drawing
+from privmeasure.columns.drawing import draw, inside
+from privmeasure.columns.model import Model
+
+Tables = dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def tables_of(joint: np.ndarray, pairs: list[tuple[int, int]]) -> tuple[list[np.ndarray], Tables]:
+    """Return the margins of a joint distribution, and its tables of some pairs."""
+    axes = range(joint.ndim)
+    found: Tables = {}
+    for i, j in pairs:
+        table = joint.sum(axis=tuple(a for a in axes if a not in (i, j)))
+        found[i, j] = (table if i < j else table.T, np.arange(joint.shape[i]), np.arange(joint.shape[j]))
+    return [joint.sum(axis=tuple(a for a in axes if a != i)) for i in axes], found
+
+
+def star(children: int = 3, cells: int = 8) -> tuple[list[np.ndarray], Tables]:
+    rng = np.random.default_rng(5)
+    root, size = rng.dirichlet(np.ones(4)) * 1e6, cells
+    laws = rng.dirichlet(np.full(size, 1.0), (children, 4))
+    tables = {(0, c + 1): (root[:, None] * laws[c], np.arange(4), np.arange(size)) for c in range(children)}
+    return [root, *(root @ laws[c] for c in range(children))], tables
+
+
+def partial_correlations(rows: list[np.ndarray]) -> np.ndarray:
+    """Return correlations of two children among the rows of each root cell, in standard deviations."""
+    return np.array(
+        [
+            np.corrcoef(rows[i][rows[0] == r], rows[j][rows[0] == r])[0, 1] * np.sqrt((rows[0] == r).sum())
+            for r in range(4)
+            for i in range(1, 4)
+            for j in range(1, i)
+        ]
+    )
+
+
+def test_children_are_independent_given_their_parent() -> None:
+    rows = Model(*star()).sample(200_000, np.random.default_rng(0))
+    assert np.abs(partial_correlations(rows)).max() < 5
+
+
+def test_one_order_for_all_columns_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault to beware of: rows that keep their rank in the group from column to column."""
+
+    def fixed(key: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        return np.argsort(key, kind="stable")
+
+    def even(key: np.ndarray, size: int, weights: Callable[[slice], np.ndarray], rng: object) -> np.ndarray:
+        order, counts = fixed(key, size, rng), np.bincount(key, minlength=size)  # type: ignore[arg-type]
+        groups = key[order]
+        share = (np.arange(len(key)) - (np.cumsum(counts) - counts)[groups] + 0.5) / counts[groups]
+        out = np.empty(len(key), np.int32)
+        out[order] = drawing._inverse(weights(slice(0, size)), groups, share)
+        return out
+
+    monkeypatch.setattr("privmeasure.columns.model.draw", even)
+    rows = Model(*star()).sample(200_000, np.random.default_rng(0))
+    assert np.abs(partial_correlations(rows)).max() > 50
+
+
+def test_margins_and_tables_of_a_tree_come_out_almost_exactly() -> None:
+    margins, tables = star()
+    n = 100_000
+    rows = Model(margins, tables).sample(n, np.random.default_rng(1))
+    for margin, column in zip(margins, rows, strict=True):
+        have = np.bincount(column, minlength=len(margin)) / n
+        assert np.abs(have - margin / margin.sum()).sum() / 2 < 5e-4  # 5e-3 for independent draws
+    for (i, j), (table, _, _) in tables.items():
+        have = np.bincount(rows[i] * table.shape[1] + rows[j], minlength=table.size) / n
+        assert np.abs(have - table.ravel() / table.sum()).sum() / 2 < 2e-3
+
+
+@pytest.mark.parametrize("pairs", [[(0, 1), (0, 2), (1, 2)], [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]])
+def test_tables_with_cycles_come_out_as_measured(pairs: list[tuple[int, int]]) -> None:
+    """Two parents, and three: a log-linear joint distribution is found again from its pairs."""
+    rng = np.random.default_rng(6)
+    logs = [0.7 * rng.standard_normal((5, 5)) for _ in pairs]
+    k = max(j for _, j in pairs) + 1
+    joint = np.zeros((5,) * k)
+    for log, (i, j) in zip(logs, pairs, strict=True):
+        joint += log.reshape([5 if a in (i, j) else 1 for a in range(k)])
+    joint = np.exp(joint)
+    joint *= 1e5 / joint.sum()
+    margins, tables = tables_of(joint, pairs)
+    n = 200_000
+    rows = Model(margins, tables).sample(n, np.random.default_rng(2))
+    for (i, j), (table, _, _) in tables.items():
+        have = np.bincount(rows[i] * 5 + rows[j], minlength=25) / n
+        assert np.abs(have - table.ravel() / 1e5).sum() / 2 < 0.01
+    for margin, column in zip(margins, rows, strict=True):
+        assert np.abs(np.bincount(column, minlength=5) / n - margin / 1e5).sum() / 2 < 1e-3
+
+
+def test_tables_of_coarser_groups() -> None:
+    """A pair that was measured on groups of rank cells: inside a group the margin decides."""
+    groups = np.array([0, 0, 1, 1])
+    margins = [np.array([10.0, 30.0, 30.0, 30.0]), np.array([25.0, 15.0, 50.0, 10.0])]
+    model = Model(margins, {(0, 1): (np.diag([40.0, 60.0]), groups, groups)})
+    rows = model.sample(10_000, np.random.default_rng(3))
+    assert (groups[rows[0]] == groups[rows[1]]).all()
+    for margin, column in zip(margins, rows, strict=True):
+        assert np.abs(np.bincount(column, minlength=4) / 10_000 - margin / 100).max() < 1e-3
+
+
+def test_forbidden_combinations_never_occur() -> None:
+    rng = np.random.default_rng(7)
+    margins, tables = tables_of(rng.dirichlet(np.ones(64)).reshape(4, 4, 4) * 1e5, [(0, 1), (1, 2), (0, 2)])
+    never = {(0, 1): rng.random((4, 4)) < 0.3, (0, 2): np.zeros((4, 4), bool)}
+    never[0, 2][3, :2] = True
+    never[0, 1][:, 0] = False  # something is always allowed
+    rows = Model(margins, tables, forbidden=never).sample(50_000, np.random.default_rng(4))
+    for (i, j), mask in never.items():
+        assert not mask[rows[i], rows[j]].any()
+    assert Model(margins, tables).sample(50_000, np.random.default_rng(4))  # and without facts they do occur
+    free = Model(margins, tables).sample(50_000, np.random.default_rng(4))
+    assert never[0, 2][free[0], free[2]].any()
+
+
+def test_facts_about_a_pair_that_was_not_measured() -> None:
+    margins = [np.array([50.0, 50.0]), np.array([30.0, 70.0])]
+    mask = np.array([[True, False], [False, False]])
+    rows = Model(margins, {}, forbidden={(0, 1): mask}).sample(10_000, np.random.default_rng(5))
+    assert not ((rows[0] == 0) & (rows[1] == 0)).any()
+    assert abs((rows[1] == 0).mean() - 0.3) < 1e-3
+    assert abs((rows[0] == 0).mean() - 0.5) < 1e-3
+
+
+def test_rows_given_one_column() -> None:
+    margins, tables = star()
+    cells = np.full(20_000, 2, np.int32)
+    rows = Model(margins, tables).given(1, cells, np.random.default_rng(6))
+    assert (rows[1] == 2).all()
+    law = tables[0, 1][0][:, 2] / tables[0, 1][0][:, 2].sum()
+    assert np.abs(np.bincount(rows[0], minlength=4) / 20_000 - law).sum() / 2 < 2e-3
+    second = law @ (tables[0, 2][0] / tables[0, 2][0].sum(axis=1, keepdims=True))
+    assert np.abs(np.bincount(rows[2], minlength=8) / 20_000 - second).sum() / 2 < 0.01
+
+
+def test_one_column_and_columns_without_pairs() -> None:
+    (rows,) = Model([np.array([1.0, 3.0])], {}).sample(400, np.random.default_rng(0))
+    assert abs(rows.sum() - 300) <= 1
+    a, b = Model([np.array([1.0, 1.0])] * 2, {}).sample(100_000, np.random.default_rng(0))
+    assert abs(np.corrcoef(a, b)[0, 1]) < 5 / np.sqrt(100_000)
+
+
+def test_the_order_takes_the_most_connected_column() -> None:
+    margins, tables = tables_of(
+        np.random.default_rng(8).dirichlet(np.ones(81)).reshape(3, 3, 3, 3), [(0, 1), (1, 2), (0, 2)]
+    )
+    order = Model(margins, tables).order()
+    assert order[-1] == 3
+    assert Model(margins, tables).order(3)[0] == 3
+
+
+def test_draws_follow_the_weights() -> None:
+    weights = np.array([[1.0, 3.0], [5.0, 0.0]])
+    key = np.repeat([0, 1], [4000, 1000])
+    drawn = draw(key, 2, lambda here: weights[here], np.random.default_rng(0))
+    assert abs(drawn[:4000].sum() - 3000) <= 2
+    assert not drawn[4000:].any()
+
+
+def test_cells_inside_rank_cells_follow_the_mass() -> None:
+    ranks, mass = np.array([0, 0, 1, 1, 1]), np.array([10.0, 30.0, 0.0, 5.0, 5.0])
+    cell = np.repeat([0, 1], [400, 100])
+    cells = inside(ranks, mass, cell, np.random.default_rng(0))
+    assert (ranks[cells] == cell).all()
+    assert np.abs(np.bincount(cells, minlength=5) - [100, 300, 0, 50, 50]).max() <= 1

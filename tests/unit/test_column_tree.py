@@ -1,0 +1,296 @@
+"""The column tree as a whole: bad input, public facts about its noise, what it keeps and what it lets go of."""
+
+import numpy as np
+import pytest
+
+from privmeasure.counts import CellCounts
+from privmeasure.domains import Box, Categories, Circle, Integers, Nullable, Product, Sphere
+from privmeasure.engines.memory import ArraySource
+from privmeasure.errors import ArgumentError, DataError, ReleaseError, SpentError
+from privmeasure.mechanisms import ColumnTree, column_schedule, column_tree
+from privmeasure.noise.entropy import Key
+from privmeasure.privacy import Privacy
+
+RELATIONS = ["add-remove", "replace"]
+
+
+def release(points, factors, *, epsilon=1, neighbours="replace", seed=1, threads=None, **options):
+    points = np.asarray(points, float).reshape(-1, sum(factor.width for factor in factors))
+    tool = ColumnTree(Product(factors), Privacy(epsilon, neighbours), threads=threads, **options)
+    return tool.release(ArraySource(points, width=points.shape[1], threads=threads), Key.insecure(seed))
+
+
+def mixed(rows, seed=0):
+    """A number, a whole number, categories that follow from it, and a category that may be missing."""
+    rng = np.random.default_rng(seed)
+    x = rng.beta(2, 5, rows)
+    age = np.clip(np.rint(20 + 60 * x + rng.normal(0, 4, rows)), 0, 100)
+    kind = np.minimum((age // 12).astype(int), 5)
+    rare = np.where(rng.random(rows) < 0.2, np.nan, (kind + rng.integers(0, 2, rows)) % 3)
+    return np.column_stack([x, age, kind, rare])
+
+
+MIXED = [Box([(0, 1)]), Integers(0, 100), Categories(6), Nullable(Categories(3))]
+
+
+def check(measure, rows=None):
+    """Every release is consistent, whatever went in."""
+    plan = measure.plan
+    assert plan.spent <= plan.privacy.epsilon
+    assert all(column.total == plan.rows for column in measure.columns)
+    assert len(measure.pairs) == plan.tree_pairs + plan.extra_pairs
+    assert len({(pair.first, pair.second) for pair in measure.pairs}) == len(measure.pairs)
+    component = list(range(len(measure.columns)))
+    for pair in measure.pairs[: plan.tree_pairs]:
+        assert component[pair.first] != component[pair.second], "the tree has no circle"
+        old, new = component[pair.first], component[pair.second]
+        component = [new if c == old else c for c in component]
+    sample = measure.sample(seed=1)
+    assert len(sample) == plan.rows
+    if rows is not None:
+        assert plan.rows == rows
+    return sample
+
+
+# ------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.parametrize("rows", [1, 2, 3000])
+def test_few_rows_and_many(neighbours, rows):
+    check(release(mixed(rows), MIXED, neighbours=neighbours), rows if neighbours == "replace" else None)
+
+
+def test_no_rows():
+    check(release(np.empty((0, 4)), MIXED, neighbours="add-remove"))
+    with pytest.raises(DataError, match="no rows"):
+        release(np.empty((0, 4)), MIXED, neighbours="replace")
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_one_column_gets_everything(neighbours):
+    measure = release(mixed(2000)[:, :1], MIXED[:1], neighbours=neighbours)
+    check(measure)
+    assert measure.pairs == ()
+    assert measure.plan.rounds == 0
+
+
+def test_two_columns_need_no_selection(monkeypatch):
+    monkeypatch.setattr(column_tree.TruePairs, "_noisy_max", None)
+    measure = release(mixed(3000)[:, :2], MIXED[:2], neighbours="add-remove")
+    check(measure)
+    assert [(pair.first, pair.second) for pair in measure.pairs] == [(0, 1)]
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_constant_columns_cost_nothing(neighbours):
+    factors = [Categories(1), *MIXED[:2], Integers(5, 5), MIXED[2]]
+    x = mixed(2000)
+    points = np.column_stack([np.zeros(2000), x[:, :2], np.full(2000, 5), x[:, 2]])
+    measure = release(points, factors, neighbours=neighbours)
+    sample = check(measure)
+    assert measure.plan.columns[0].spent == measure.plan.columns[3].spent == 0
+    assert measure.plan.tree_pairs == 2
+    assert set(sample[:, 3]) == {5.0}
+    assert not {0, 3} & {i for pair in measure.pairs for i in (pair.first, pair.second)}
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.parametrize("rows", [None, 70])
+def test_nothing_but_constants(neighbours, rows):
+    measure = release(np.zeros((70, 2)), [Categories(1), Categories(1)], neighbours=neighbours, rows=rows)
+    check(measure)
+    assert abs(measure.plan.rows - 70) < 40
+
+
+def test_a_column_that_holds_one_value_of_many():
+    x = mixed(5000)
+    x[:, 1] = 33
+    sample = check(release(x, MIXED, epsilon=4))
+    assert np.mean(sample[:, 1] == 33) > 0.95
+
+
+def test_all_missing():
+    x = mixed(3000)
+    x[:, 3] = np.nan
+    sample = check(release(x, MIXED, epsilon=4))
+    assert np.isnan(sample[:, 3]).mean() > 0.95
+
+
+def test_identical_columns_stay_so():
+    x = mixed(20_000)
+    x = np.column_stack([x[:, 2], x[:, 2], x[:, 1]])
+    sample = check(release(x, [MIXED[2], MIXED[2], MIXED[1]], epsilon=4))
+    assert np.mean(sample[:, 0] == sample[:, 1]) > 0.95
+
+
+def test_a_category_that_is_never_seen_is_rare():
+    x = mixed(20_000)
+    sample = check(release(x, [*MIXED[:2], Categories(60), MIXED[3]], epsilon=4))
+    assert np.mean(sample[:, 2] > 5) < 0.01
+
+
+def test_values_beyond_the_bounds_are_clamped():
+    x = mixed(1000)
+    x[:300, 0], x[300:600, 1] = np.inf, -1e300
+    check(release(x, MIXED, neighbours="add-remove"))
+
+
+def test_places_and_circles_are_columns_too():
+    rng = np.random.default_rng(1)
+    points = np.column_stack([rng.uniform(-180, 180, 4000), rng.uniform(-80, 80, 4000), rng.uniform(0, 24, 4000)])
+    sample = check(release(points, [Sphere(), Circle(24), Categories(1)][:2], neighbours="add-remove"))
+    assert sample.shape[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("argument", "bad"), [("rows", 0), ("rows", True), ("rows", 2.5), ("threads", 0), ("domain", Categories(3))]
+)
+def test_bad_arguments(argument, bad):
+    good = {"domain": Product(MIXED), "privacy": Privacy(1, "replace")}
+    with pytest.raises(ArgumentError, match=argument):
+        ColumnTree(**(good | {argument: bad}))
+    with pytest.raises(ArgumentError, match="rows"):
+        ColumnTree(**good).plan()
+
+
+# ------------------------------------------------------------------------------------------------- what is released
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_threads_do_not_change_a_release(neighbours):
+    one, two = (release(mixed(4000), MIXED, neighbours=neighbours, threads=threads) for threads in (1, 3))
+    assert one.plan == two.plan
+    for a, b in zip(one.pairs, two.pairs, strict=True):
+        assert np.array_equal(a.noisy, b.noisy)
+    for a, b in zip(one.columns, two.columns, strict=True):
+        assert np.array_equal(a.mass, b.mass)
+
+
+def test_the_number_of_rows_is_what_all_columns_say_together():
+    errors = [release(mixed(3000), MIXED, neighbours="add-remove", seed=s).plan.rows - 3000 for s in range(12)]
+    alone = 64 * np.sqrt(2)  # the deviation of the noisy size that was bought first
+    assert np.sqrt(np.mean(np.square(errors))) < 0.6 * alone
+
+
+def test_with_public_rows_no_size_is_bought():
+    measure = release(mixed(3000), MIXED, neighbours="add-remove", rows=3000)
+    check(measure)
+    assert measure.plan.size_budget == 0
+    assert measure.plan.rows_are == "released"
+    assert abs(measure.plan.rows - 3000) < 600
+
+
+def test_missing_values_are_a_rank_cell_of_their_own():
+    factors = [Nullable(Box([(0, 1)])), *MIXED[1:]]
+    x = mixed(20_000)
+    x[::3, 0] = np.nan
+    measure = release(x, factors, epsilon=2)
+    column, ranks = measure.columns[0], measure.ranks[0]
+    cells = column.cells.view(np.int64)
+    missing = 1 << (column.level - 1)
+    assert missing in cells
+    assert np.count_nonzero(ranks[cells] == ranks[missing]) == 1
+    for pair in measure.pairs:
+        for side, groups in ((pair.first, pair.first_groups), (pair.second, pair.second_groups)):
+            if side == 0:
+                assert np.count_nonzero(groups == groups[ranks[missing]]) == 1
+
+
+def test_cells_that_must_stay_apart_do():
+    def late(level):
+        return [np.arange(1 << level) >= 1 << (level - 1)]
+
+    measure = release(mixed(20_000), MIXED, apart={1: late})
+    column, ranks = measure.columns[1], measure.ranks[1]
+    cells = column.cells.view(np.int64)
+    upper = cells >= 1 << (column.level - 1)
+    assert not set(ranks[cells[upper]]) & set(ranks[cells[~upper]])
+
+
+def test_the_dependence_is_found():
+    """The category follows from the age: their pair is chosen, and the sample shows it."""
+    measure = release(mixed(20_000), MIXED, epsilon=2)
+    assert (1, 2) in {(pair.first, pair.second) for pair in measure.pairs}
+    sample = check(measure)
+    assert np.mean(np.minimum(sample[:, 1] // 12, 5) == sample[:, 2]) > 0.8
+
+
+def test_each_column_keeps_its_guarantee():
+    """T2 bounds the expected W1 distance; the mean over some releases is far below."""
+    x = mixed(3000)
+    for j in (0, 1):
+        low, high = ((0, 1), (0, 100))[j]
+        distances = []
+        for seed in range(5):
+            measure = release(x, MIXED, neighbours="add-remove", seed=seed)
+            ours = np.quantile(measure.columns[j].sample(seed=1)[:, 0], np.linspace(0, 1, 400))
+            theirs = np.quantile(x[:, j], np.linspace(0, 1, 400))
+            distances.append(np.abs(ours - theirs).mean() / (high - low))
+        assert np.mean(distances) < measure.plan.columns[j].guarantee
+
+
+# ------------------------------------------------------------------------------------------------- what is let go of
+
+
+class Spy:
+    """A source that remembers what it gave away."""
+
+    def __init__(self, source):
+        self.source, self.given = source, []
+
+    def count(self, partitions, progress=None):
+        counts = self.source.count(partitions, progress)
+        self.given += [(partition, count) for partition, count in zip(partitions, counts, strict=True)]
+        return counts
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_true_counts_die_in_the_mechanism(fails, monkeypatch):
+    if fails:
+        monkeypatch.setattr(column_tree.TruePairs, "_extra", lambda *_: 1 / 0)
+    spy, key = Spy(ArraySource(mixed(20_000), width=4)), Key(b"k" * 32, private=True)
+    tool = ColumnTree(Product(MIXED), Privacy(2, "add-remove"))
+    if fails:
+        with pytest.raises(ReleaseError, match="ZeroDivisionError"):
+            tool.release(spy, key)
+    else:
+        tool.release(spy, key)
+    assert len(spy.given) == 1 + 4 + 6
+    for partition, counts in spy.given:
+        assert isinstance(counts, CellCounts)
+        assert len(counts.counts) == 0, partition
+    with pytest.raises(SpentError):
+        key.words(part=0, level=0, cells=np.zeros(1, np.uint64))
+
+
+def test_progress_is_told_at_fixed_fractions():
+    def steps(rows):
+        told = []
+        source = ArraySource(mixed(rows), width=4, threads=1)
+        tool = ColumnTree(Product(MIXED), Privacy(1, "add-remove"))
+        tool.release(source, Key.insecure(1), lambda stage, fraction: told.append((stage, fraction)))
+        return told
+
+    assert steps(10) == steps(3000)
+
+
+# ------------------------------------------------------------------------------------------------- scale
+
+
+def test_many_columns_share_a_limit_of_cells():
+    k, rows = 200, 400
+    factors = [Box([(0, 1)]) if j % 2 else Categories(3 + j % 5) for j in range(k)]
+    tool = ColumnTree(Product(factors), Privacy(50, "replace"))
+    plan = tool.plan(10**9)
+    assert plan.rank_cells < column_schedule.MOST_RANKS
+    assert plan.memory_bytes < 1 << 28
+    points = np.random.default_rng(0).random((rows, k))
+    measure = tool.release(ArraySource(points, width=k), Key.insecure(1))
+    assert len(measure.pairs) >= k - 1
+
+
+def test_a_column_of_ten_thousand_categories():
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.integers(0, 10_000, 5000), rng.integers(0, 3, 5000), rng.random(5000)])
+    check(release(points, [Categories(10_000), Categories(3), Box([(0, 1)])], neighbours="add-remove"))

@@ -1,0 +1,88 @@
+"""The private choice: the law of its noise, its scores, its positions."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privmeasure.mechanisms import selection
+from privmeasure.mechanisms.selection import CANDIDATES, PART, noisy_max, one_sided, score
+from privmeasure.noise.entropy import Key
+from privmeasure.noise.laplace import discrete_laplace
+
+DRAWS = 40_000
+
+
+def p_value(draws: np.ndarray, scale: float) -> float:
+    """Chi-square of draws against P(Z = z) = (1 - p) p^z, in cells of at least 20 expected draws."""
+    from scipy.stats import chi2
+
+    p, last = math.exp(-1 / scale), int(scale * math.log(len(draws) / 40))
+    chance = np.append((1 - p) * p ** np.arange(last), p**last)
+    seen = np.bincount(np.minimum(draws, last), minlength=last + 1)
+    return float(chi2.sf(((seen - len(draws) * chance) ** 2 / (len(draws) * chance)).sum(), last))
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(41, 3), Fraction(1000, 7)])
+def test_the_noise_is_geometric(scale):
+    draws = one_sided(discrete_laplace(scale), DRAWS, key=Key.insecure(3), round_=0)
+    assert draws.min() == 0
+    assert p_value(draws, float(scale)) > 1e-6
+    assert p_value(draws, 0.7 * float(scale)) < 1e-6
+    assert p_value(draws, 1.3 * float(scale)) < 1e-6
+
+
+def test_every_draw_has_a_position_of_its_own(monkeypatch):
+    words, real = [], Key.words
+
+    def recorded(self, *, part, level, cells, attempt=0):
+        words.extend((part, level, int(cell), attempt) for cell in cells)
+        return real(self, part=part, level=level, cells=cells, attempt=attempt)
+
+    monkeypatch.setattr(Key, "words", recorded)
+    key = Key.insecure(1)
+    noise = [one_sided(discrete_laplace(Fraction(5)), 50, key=key, round_=r) for r in (0, 1, 255, 256, 511, 512)]
+    assert len(words) == len(set(words))
+    assert {part for part, *_ in words} == {PART}
+    assert len({tuple(z.tolist()) for z in noise}) == 6
+    assert max(cell // CANDIDATES % (1 << 16) for _, _, cell, _ in words) > 1, "some draws are below 0 and drawn again"
+
+
+def test_the_scale_is_twice_the_sensitivity_over_epsilon(monkeypatch):
+    scales = []
+    monkeypatch.setattr(selection, "discrete_laplace", lambda scale: scales.append(scale) or discrete_laplace(scale))
+    noisy_max(np.arange(3), epsilon=Fraction(1, 7), sensitivity=6, key=Key.insecure(1), round_=0)
+    assert scales == [Fraction(84)]
+
+
+def test_ties_go_to_the_first(monkeypatch):
+    monkeypatch.setattr(selection, "one_sided", lambda law, count, **_: np.zeros(count, np.int64))
+    assert noisy_max(np.array([1, 5, 5, 5]), epsilon=Fraction(1), sensitivity=1, key=Key.insecure(1), round_=0) == 1
+
+
+tables = st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3), min_size=2, max_size=4)
+expectations = st.lists(st.floats(0, 60), min_size=12, max_size=12)
+
+
+@given(tables, expectations, st.lists(st.integers(0, 11), min_size=1, max_size=4), st.booleans())
+def test_a_person_changes_a_score_by_at_most_the_sensitivity(table, expected, cells, replaced):
+    """`cells` are the cells of the rows that one person adds, or moves to the next cell."""
+    true = np.array(table, np.int64)
+    expected = np.array(expected[: true.size]).reshape(true.shape)
+    other = true.copy().ravel()
+    for cell in cells:
+        other[cell % true.size] += 1
+        if replaced:
+            other[(cell + 1) % true.size] -= 1
+    changed = abs(score(true, expected) - score(other.reshape(true.shape), expected))
+    assert changed <= len(cells) * (2 if replaced else 1)
+
+
+def test_a_score_is_a_whole_number_and_what_it_says():
+    true, expected = np.array([[5, 0], [1, 9]]), np.array([[2.4, 2.6], [3.6, 6.4]])
+    assert score(true, expected) == (3 + 3 + 3 + 3) - round(0.8 * float(np.sqrt(expected).sum()))
+    assert type(score(true, expected)) is int
+    assert score(np.array([[1]]), np.array([[0.1]])) == 1  # little is expected of a nearly empty cell

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow lint format bench bench-flat bench-rates bench-large bench-tables pages clean help
+.PHONY: venv demo test test-slow lint format bench bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -18,7 +18,7 @@ venv: .venv/ready ## create .venv and install the project and what its tests nee
 	$(BIN)/python -m pip install --quiet --group bench
 	@touch .venv/ready-bench
 
-demo: venv ## release the example data set and draw it; writes out/demo
+demo: venv ## release a city of points and a table of flights; writes out/demo
 	$(BIN)/python examples/demo.py
 
 lint: venv ## ruff and mypy
@@ -52,6 +52,13 @@ bench-large: .venv/ready-bench ## 10^8 points: time and peak memory
 
 bench-tables: .venv/ready-bench ## files in, files out: CPU seconds beside duckdb and polars
 	$(BIN)/python benchmarks/tables.py
+
+bench-wide: .venv/ready-bench ## wide tables: ours beside the kept results of rivals, and where one tree ends
+	$(BIN)/python benchmarks/wide.py
+	$(BIN)/python benchmarks/crossover.py
+
+bench-wide-rivals: .venv/ready-bench ## make the rivals' results again: hours, each rival in an environment of its own
+	$(BIN)/python benchmarks/wide_rivals.py
 
 pages: venv ## write the numbers of benchmarks/results into the README
 	$(BIN)/python benchmarks/pages.py

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from importlib import metadata
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -82,18 +83,10 @@ def commands(path: Path, schema: Path) -> dict[str, list[str]]:
     polars = f"import polars as pl; pl.read_parquet({str(path)!r}, columns={names}).write_csv('polars.csv')"
     duckdb = f"import duckdb; duckdb.sql('''COPY (SELECT {quoted} FROM '{path}') TO 'duckdb.csv' (HEADER)''')"
     promise = ["--epsilon", "1", "--neighbours", "add-remove"]
+    ours = [COMMAND, "synthesize", str(path), "--schema", str(schema), *promise, "-o", "o.csv", "--overwrite"]
     return {
-        "privmeasure": [
-            COMMAND,
-            "synthesize",
-            str(path),
-            "--schema",
-            str(schema),
-            *promise,
-            "-o",
-            "o.csv",
-            "--overwrite",
-        ],
+        "privmeasure": ours,
+        "privmeasure, one tree": [*ours, "--mechanism", "pmm"],
         "polars": [sys.executable, "-c", polars],
         "duckdb": [sys.executable, "-c", duckdb],
     }
@@ -105,7 +98,7 @@ def compare(name: str, path: Path, schema: Path, folder: str) -> list[dict[str, 
         runs = [cpu_seconds(command, folder) for _ in range(RUNS)]
         rows.append({"table": name, "tool": tool, "CPU seconds": statistics.median(run[0] for run in runs),
                      "peak GB": max(run[1] for run in runs)})  # fmt: skip
-    fastest = min(row["CPU seconds"] for row in rows if row["tool"] != "privmeasure")
+    fastest = min(row["CPU seconds"] for row in rows if row["tool"] in ("polars", "duckdb"))
     for row in rows:
         row["ratio"] = row["CPU seconds"] / fastest
     return rows
@@ -118,10 +111,10 @@ def main() -> None:
         rows += compare("ten million", *ten_million(folder), folder)
         help_seconds = statistics.median(cpu_seconds([COMMAND, "--help"], folder)[0] for _ in range(RUNS))
     print(table(rows))
-    for name, bar in BARS.items():
-        ratio = next(row["ratio"] for row in rows if row["table"] == name and row["tool"] == "privmeasure")
-        print(f"{name}: {ratio:.2f} times the faster of duckdb and polars, bar {bar:g}: "
-              f"{'met' if ratio <= bar else 'MISSED'}")  # fmt: skip
+    for (name, bar), tool in product(BARS.items(), ("privmeasure", "privmeasure, one tree")):
+        ratio = next(row["ratio"] for row in rows if row["table"] == name and row["tool"] == tool)
+        verdict = "met" if ratio <= bar else "MISSED"
+        print(f"{name}, {tool}: {ratio:.2f} times the faster of duckdb and polars, bar {bar:g}: {verdict}")
     print(f"privmeasure --help: {help_seconds:.2f} CPU s, bar {HELP_BAR}: "
           f"{'met' if help_seconds <= HELP_BAR else 'MISSED'}")  # fmt: skip
     rivals = {name: metadata.version(name) for name in ("polars", "duckdb")}

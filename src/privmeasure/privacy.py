@@ -106,7 +106,8 @@ def exact_epsilon(epsilon: Any) -> Fraction:
         ...
         privmeasure.errors.ArgumentError: epsilon must be a number above 0 and at most 50, got nan. Common choices ...
     """
-    advice = f"epsilon must be a number above 0 and at most {LARGEST_EPSILON}, got {epsilon!r}. " + (
+    got = str(epsilon) if isinstance(epsilon, Fraction) else repr(epsilon)
+    advice = f"epsilon must be a number above 0 and at most {LARGEST_EPSILON}, got {got}. " + (
         "Common choices are 0.1 (strong) to 4 (weak)."
     )
     epsilon = epsilon.item() if hasattr(epsilon, "item") else epsilon  # NumPy's numbers overflow; Python's do not

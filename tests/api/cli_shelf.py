@@ -34,6 +34,7 @@ FRICTIONLESS = {
 }
 PROMISE = ["--epsilon", "1", "--neighbours", "add-remove"]
 FIT = ["fit", "people.csv", "--schema", "people.toml", *PROMISE, "-o", "new.release"]
+BOOKED = [*FIT, "--ledger", "book.sqlite", "--dataset", "people"]
 COMMAND = [sys.executable, "-c", "from privmeasure.cli import main; main()"]
 
 

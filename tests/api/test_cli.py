@@ -16,7 +16,12 @@ from cli_shelf import FIT, PROMISE, SCHEMA, SECRET, table
 
 from privmeasure import cli
 from privmeasure.cli import terminal
+from privmeasure.columns.facts import forbidden_pairs
 from privmeasure.ledger import Ledger
+from privmeasure.tables import Schema
+from privmeasure.tables.columns import KINDS
+
+ROOT = Path(__file__).parents[2]
 
 # ---------------------------------------------------------------------------------------------------------- what works
 
@@ -42,7 +47,7 @@ def test_fit_sample_inspect(call, folder):
     inspected = json.loads(call("inspect", "new.release", "--json"))
     assert inspected["private"] is True
     assert inspected["plan"] == fitted["plan"]
-    assert inspected["certificate"]["value"] > 0
+    assert all(certificate["value"] > 0 for certificate in inspected["certificate"]["columns"].values())
     assert [column["name"] for column in inspected["columns"]] == ["age", "sex", "income"]
     words = call("inspect", "new.release")
     assert "guarantee" in words
@@ -70,6 +75,31 @@ def test_synthesize_to_every_kind_of_file(call, folder, name):
     assert not list(folder.glob("*.part"))
 
 
+@pytest.mark.parametrize("command", ["fit", "synthesize"])
+def test_what_plan_warns_of_is_said_after_a_fit_too(call, folder, capsys, command):
+    """At the released number of rows, from public values alone."""
+    names = [f"c{i}" for i in range(12)]
+    (folder / "wide.toml").write_text(
+        "format = 1\n" + "".join(f'[columns.{name}]\ntype = "number"\nlow = 0\nhigh = 1\n' for name in names)
+    )
+    (folder / "wide.csv").write_text(",".join(names) + "\n" + (",".join(["0.5"] * 12) + "\n") * 3)
+    promise = ["--epsilon", "1", "--neighbours", "replace"]
+    arguments = [command, "wide.csv", "-s", "wide.toml", *promise, "--overwrite", "-o", "wide.tsv"]
+    found = json.loads(call(*arguments, "--json"))
+    assert found["choice"].startswith("12 columns")
+    assert found["warnings"]
+    assert "3 rows" in found["warnings"][0]
+    assert cli.run(arguments) == 0
+    out, err = capsys.readouterr()
+    assert f"\nchosen     'columns': {found['choice']}\nwritten    wide.tsv" in out
+    assert "warning" not in out
+    assert err.startswith("warning: For 'c0'")
+    assert "--columns" in err
+    assert cli.run([*arguments, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert json.loads(call(*FIT, "--columns", "sex", "--json"))["warnings"] == []
+
+
 def test_synthesize_keeps_the_release_if_told(call, folder):
     made = json.loads(
         call(
@@ -83,6 +113,7 @@ def test_synthesize_keeps_the_release_if_told(call, folder):
 def test_quiet_says_nothing(call, folder):
     assert call(*FIT, "--quiet") == ""
     assert call("sample", "new.release", "-o", "out.csv", "--quiet") == ""
+    assert call("schema", "check", "people.toml", "--data", "people.csv", "--quiet") == ""
 
 
 def test_only_some_columns(call, folder):
@@ -93,7 +124,11 @@ def test_only_some_columns(call, folder):
 def test_plan_opens_no_data(call, folder):
     (folder / "people.csv").unlink()
     (folder / "people.parquet").unlink()
-    arguments = ["plan", "--schema", "people.toml", "--epsilon", "1", "--neighbours", "replace", "--rows", 5000]
+    asked = ["plan", "--schema", "people.toml", "--epsilon", "1", "--neighbours", "replace", "--rows", 5000]
+    planned = json.loads(call(*asked, "--json"))
+    assert [row["epsilon"] for row in planned["epsilons"]] == ["1/10", "1/5", "1/2", "1", "2", "5", "10"]
+    assert f"chosen     'columns': {planned['choice']}" in call(*asked)
+    arguments = [*asked, "--mechanism", "pmm"]
     planned = json.loads(call(*arguments, "--json"))
     assert planned["plan"]["rows"] == 5000
     assert [row["epsilon"] for row in planned["epsilons"]] == ["1/10", "1/5", "1/2", "1", "2", "5", "10"]
@@ -130,6 +165,13 @@ def test_evaluate_is_stamped_everywhere(call, folder):
     assert same["two_way"]["value"] == 0
 
 
+def test_evaluate_says_which_of_two_tables_is_wrong(refused, folder):
+    (folder / "other.csv").write_text("age,sex,name\n")
+    refused(["evaluate", "people.csv", "other.csv", "--schema", "people.toml"], 2, "other.csv", "income")
+    (folder / "other.csv").write_text("age,sex,income,name\n")
+    refused(["evaluate", "people.csv", "other.csv", "--schema", "people.toml"], 3, "other.csv", "no rows")
+
+
 def test_schema_commands(call, folder):
     template = call("schema", "init", "people.csv")
     assert "age" in template
@@ -155,10 +197,11 @@ def test_warnings_and_words_go_to_their_streams(folder, capsys):
     (folder / "wide.toml").write_text(
         "format = 1\n" + "".join(f'[columns.c{i}]\ntype = "number"\nlow = 0\nhigh = 1\n' for i in range(40))
     )
-    assert cli.run(["plan", "--schema", "wide.toml", *PROMISE, "--rows", "1000"]) == 0
-    out, err = capsys.readouterr()
-    assert "warning" not in out
-    assert "--columns" in err
+    for extra in ([], ["--mechanism", "pmm"]):
+        assert cli.run(["plan", "--schema", "wide.toml", *PROMISE, "--rows", "20", *extra]) == 0
+        out, err = capsys.readouterr()
+        assert "warning" not in out
+        assert "--columns" in err
 
 
 class Terminal(io.StringIO):
@@ -236,7 +279,7 @@ def test_the_four_steps_of_the_first_page(call, folder):
 
 def test_the_pages_run(call, folder):
     for page in ("cli.md", "choosing-epsilon.md"):
-        text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
         blocks = re.findall(r"```(sh|python)\n(.*?)```", text, re.DOTALL)
         assert blocks
         names = {}
@@ -251,6 +294,36 @@ def test_the_pages_run(call, folder):
             for line in block.splitlines() if kind == "sh" else []:
                 if line.startswith("privmeasure "):
                     call(*shlex.split(line, comments=True)[1:])
+
+
+def test_the_page_of_schemas(folder):
+    """Its schemas are read, its code runs, the two forms of the example are the same, and no field is left out."""
+    text = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
+    texts = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    pieces = [piece if "format = 1" in piece else f"format = 1\n{piece}" for piece in texts]
+    schemas = [Schema.from_text(piece) for piece in pieces]
+    for schema in schemas:
+        forbidden_pairs(schema)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "schema.md", "exec"), names)
+    assert names["schema"] == schemas[0]
+    used = {type(column) for column in schemas[0].columns.values()}
+    assert used == set(KINDS.values())
+    for tag, kind in KINDS.items():
+        assert re.search(rf"^## .*\b{tag}\b", text, re.MULTILINE), tag
+        for field in kind.__struct_fields__:
+            assert f"`{field}`" in text, (tag, field)
+
+
+@pytest.mark.parametrize("name", ["flights", "cities", "adult"])
+def test_the_command_of_an_example_runs(call, tmp_path, monkeypatch, name):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    (line,) = re.findall(r"^privmeasure .*$", (ROOT / "examples" / name / "README.md").read_text(), re.MULTILINE)
+    made = json.loads(call(*shlex.split(line)[1:], "--json"))
+    assert made["warnings"] == []
+    assert (tmp_path / made["out"]).stat().st_size > 20 * made["rows"]
 
 
 def test_options_mean_the_same_everywhere():

@@ -3,22 +3,17 @@
 import errno
 import json
 import os
-import resource
-import signal
-import subprocess
-import sys
-import time
 from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_shelf import COMMAND, FIT, PROMISE, ROWS, SCHEMA, SECRET, check_message, table
+from cli_shelf import BOOKED, FIT, PROMISE, ROWS, SCHEMA, SECRET, check_message, table
 
 from privmeasure import cli
 from privmeasure.cli import failures
 from privmeasure.ledger import Ledger
-from privmeasure.mechanisms import PMM
+from privmeasure.mechanisms import PMM, ColumnTree
 
 # ------------------------------------------------------------------------------------------------------ wrong commands
 
@@ -33,7 +28,9 @@ from privmeasure.mechanisms import PMM
         ([*FIT[:-3], "both", "-o", "x"], 2, ["neighbours", "add-remove", "replace"]),
         ([*FIT, "--epsilon", "one"], 2, ["one", "1/3"]),
         ([*FIT, "--epsilon", "1e999999999"], 2, ["epsilon"]),
-        ([*FIT, "--epsilon", "0"], 2, ["epsilon"]),
+        ([*FIT, "--epsilon", "1e-3"], 2, ["1e-3", "Write it as 0.001."]),
+        ([*FIT, "--epsilon", ".5E+1"], 2, ["Write it as 5."]),
+        ([*FIT, "--epsilon", "0"], 2, ["epsilon", "got 0."]),
         ([*FIT, "--epsilon", "-1"], 2, ["epsilon"]),
         ([*FIT, "--epsilon", "1/0"], 2, ["epsilon"]),
         ([*FIT, "--epsilon", "51"], 2, ["epsilon", "50"]),
@@ -63,6 +60,13 @@ def test_wrong_usage(refused, arguments, code, words):
     refused(arguments, code, *words)
 
 
+def test_the_largest_number_of_rows_is_told(folder, capsys):
+    assert cli.run(["sample", "people.release", "-o", "out.csv", "-n", "9" * 20]) == 2
+    err = capsys.readouterr().err
+    assert "-n" in err
+    assert f"less than or equal to {2**53 - 1}" in err
+
+
 # --------------------------------------------------------------------------------------------------------- wrong files
 
 
@@ -86,6 +90,22 @@ def test_an_undeclared_column(refused, folder):
     refused(FIT, 2, "name", "drop")
 
 
+@pytest.mark.parametrize(
+    "arguments", [FIT, [*FIT, "--dry-run"], ["schema", "check", "people.toml", "--data", "people.csv"]]
+)
+def test_a_semicolon_is_no_delimiter(refused, folder, arguments):
+    (folder / "people.csv").write_text(f"age;sex;income;name\n20;F;5;{SECRET}\n")
+    refused(arguments, 2, "Is the delimiter ';'?", ".tsv")
+
+
+def test_a_rule_that_cannot_be_read_is_told_before_anything_is_spent(refused, folder):
+    change(folder, "format = 1", "format = 1\nnever = [\"sex = 'M' andd age > 50\"]")
+    booked = ["--ledger", "book.sqlite", "--dataset", "people"]
+    for arguments in (["schema", "check", "people.toml"], [*FIT, *booked]):
+        refused(arguments, 2, "people.toml, line 3: never", "andd")
+    assert Ledger("book.sqlite").history("people") == []
+
+
 def test_low_above_high(refused, folder):
     change(folder, "low = 17", "low = 91")
     refused(FIT, 2, "age", "low", "high")
@@ -105,11 +125,13 @@ def test_a_broken_schema(refused, folder):
 
 @pytest.mark.parametrize("count", [20_000, pytest.param(10**6, marks=pytest.mark.slow)])
 def test_many_categories(call, folder, count):
-    """A million categories mean little, but are no reason to fail: the plan says what to do."""
+    """A million categories mean little, but are no reason to fail: a plan of one tree says what to do."""
     values = ",".join(f'"{i:x}"' for i in range(count))
     change(folder, 'values = ["F", "M"]', f"values = [{values}]")
     arguments = ["plan", "--schema", "people.toml", *PROMISE, "--rows", "5000", "--json"]
-    assert any("weight" in warning for warning in json.loads(call(*arguments))["warnings"])
+    assert json.loads(call(*arguments))["plan"]["mechanism"] == "columns"
+    warnings = json.loads(call(*arguments, "--mechanism", "pmm"))["warnings"]
+    assert any("weight" in warning for warning in warnings)
 
 
 def test_an_empty_file(refused, folder):
@@ -222,9 +244,6 @@ def test_a_folder_that_is_not_there(refused):
 # -------------------------------------------------------------------------------------------------------------- ledger
 
 
-BOOKED = [*FIT, "--ledger", "book.sqlite", "--dataset", "people"]
-
-
 def test_a_release_is_booked(call, refused, folder):
     call(*BOOKED, "--note", "first", "--epsilon", "1.5")
     (entry,) = Ledger("book.sqlite").history("people")
@@ -257,7 +276,8 @@ def test_any_other_error_counts_as_spent(folder, capsys, monkeypatch, error):
     def broken(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr(PMM, "release", broken)
+    for mechanism in (PMM, ColumnTree):
+        monkeypatch.setattr(mechanism, "release", broken)
     assert cli.run(BOOKED) == {KeyboardInterrupt: 130, RuntimeError: 1, OSError: 3}[type(error)]
     check_message(capsys.readouterr().err)
     assert Ledger("book.sqlite").spent("people") == 1
@@ -269,41 +289,26 @@ def test_promises_that_do_not_fit_the_account(refused):
     refused([*BOOKED[:-3], "people.csv", *BOOKED[-2:]], 3, "people.csv", "not a ledger")
 
 
-# ------------------------------------------------------------------------------------------------- in their own process
+@pytest.mark.parametrize("booked", [False, True])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, SECRET), "the disk is full"),
+        (OSError(errno.EIO, SECRET), os.strerror(errno.EIO)),
+        (OSError(SECRET), "a file error"),
+    ],
+)
+def test_a_release_that_cannot_be_saved(folder, capsys, monkeypatch, booked, error, words):
+    def broken(*args, **kwargs):
+        raise error
 
-
-def start(*arguments, **options):
-    return subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )
-
-
-def test_help_comes_at_once():
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    process = start("--help")
-    out, _ = process.communicate()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert process.returncode == 0
-    assert "synthesize" in out
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
-    code = (
-        "import sys, privmeasure.cli; print([m for m in ('numpy', 'pyarrow', 'scipy', 'pydantic') if m in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
-
-
-def test_a_full_disk(folder):
-    """A limit on the size of files stands for it: the write fails half way."""
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
-
-    process = start("sample", "people.release", "-n", "100000", "-o", "out.csv", preexec_fn=limit)
-    printed, err = process.communicate()
-    assert process.returncode == 3
-    check_message(err, "out.csv", "disk")
-    assert printed == ""
-    assert not list(folder.glob("out.csv*"))
+    monkeypatch.setattr(pq, "write_table", broken)
+    assert cli.run(BOOKED if booked else FIT) == 3
+    err = capsys.readouterr().err
+    check_message(err, f"new.release was not written: {words}.", "epsilon = 1 counts as spent", "spends epsilon again")
+    assert ("the ledger book.sqlite counts it" in err) == booked
+    assert not list(folder.glob("new.release*"))
+    assert Ledger("book.sqlite").spent("people") == booked
 
 
 def test_a_folder_that_may_only_be_read(refused, folder, monkeypatch):
@@ -314,38 +319,6 @@ def test_a_folder_that_may_only_be_read(refused, folder, monkeypatch):
     refused(["sample", "people.release", "-o", "locked/out.csv"], 3, "locked")
     refused([*FIT[:-1], "locked/new.release"], 3, "locked")
     refused(["synthesize", *FIT[1:-1], "locked/out.csv"], 3, "locked")
-
-
-def test_an_interruption_leaves_no_half_file(folder):
-    process = start("sample", "people.release", "-n", "20000000", "-o", "out.csv")
-    deadline = time.monotonic() + 20
-    while not list(folder.glob("out.csv*")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert list(folder.glob("out.csv*.part"))
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
-    assert process.returncode == 130
-    check_message(err, "interrupted")
-    assert out == ""
-    assert not list(folder.glob("out.csv*"))
-
-
-def test_a_killed_run_counts_as_spent(folder):
-    """The table is a pipe without an end in spirit: large enough to be killed while it is read."""
-    with (folder / "people.csv").open("ab") as file:
-        line = b"20,F,5,x\n" * 100_000
-        for _ in range(60):
-            file.write(line)
-    process = start(*BOOKED)
-    ledger = Ledger(folder / "book.sqlite")
-    deadline = time.monotonic() + 20
-    while not ledger.history("people") and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.kill()
-    process.communicate()
-    (entry,) = ledger.history("people")
-    assert entry.state in ("pending", "spent")
-    assert ledger.spent("people") == 1
 
 
 # --------------------------------------------------------------------------------------------------------------- terms

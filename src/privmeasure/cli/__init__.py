@@ -4,6 +4,7 @@ Nothing heavy is imported before a command runs, so that help comes at once.
 """
 
 import io
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
@@ -58,6 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(list(arguments), prog_name="privmeasure", standalone_mode=False)
+        sys.stdout.flush()  # an output that takes nothing is told here, not by the interpreter as it ends
     except BaseException as error:
         return failures.report(error, as_json="--json" in arguments)
     if code == failures.INTERRUPTED:  # typer swallows the interruption itself
@@ -79,8 +81,15 @@ class NoPandas:
             raise ModuleNotFoundError(name)
 
 
+def _stop(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt  # as Ctrl-C: files that are half written go, the ledger is told
+
+
 def main() -> NoReturn:
     """Run the command of the command line, in a process of its own."""
+    for name in ("SIGTERM", "SIGHUP"):  # one who asks to end, and a terminal that closes; not if they are ignored
+        if signal.getsignal(number := getattr(signal, name, signal.SIGTERM)) == signal.SIG_DFL:
+            signal.signal(number, _stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that a terminal cannot show is no reason to fail
             stream.reconfigure(errors="replace")

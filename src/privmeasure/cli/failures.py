@@ -12,6 +12,8 @@ import typer
 from privmeasure import errors
 
 USAGE, FILE, BUDGET, INTERRUPTED, BUG = 2, 3, 4, 130, 1
+NO_READER = 141
+"""What a shell says of a program whose reader went away (128 + SIGPIPE): `| head -1` is no fault."""
 
 PACKAGE = Path(errors.__file__).parent
 
@@ -43,20 +45,28 @@ ADVICE = {
 
 def report(error: BaseException, *, as_json: bool) -> int:
     """Say what is wrong and return the exit code."""
-    if isinstance(error, BrokenPipeError):  # the reader went away: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FILE
+    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
+        _close_stdout()  # the reader went away: nobody is left to tell
+        return NO_READER
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else BUG
     message, code = explain(error)
-    if as_json:
-        print(json.dumps({"error": {"kind": type(error).__name__, "message": message, "exit": code}}, indent=2))
-    elif _is_help(error):
-        print(message)
-    else:
+    words = json.dumps({"error": {"kind": type(error).__name__, "message": message, "exit": code}}, indent=2)
+    to_stdout = words if as_json else message if _is_help(error) else None
+    try:
+        print(to_stdout or "", end="\n" if to_stdout else "", flush=True)
+    except OSError:  # stdout takes nothing, a full disk perhaps: stderr is left
+        _close_stdout()
+        to_stdout = None
+    if to_stdout is None:
         colour, plain = ("\033[31m", "\033[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
         print(f"{colour}error:{plain} {message}", file=sys.stderr)
     return code
+
+
+def _close_stdout() -> None:
+    """Send what is still to be printed nowhere, so that the interpreter does not fail on it as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def explain(error: BaseException) -> tuple[str, int]:

@@ -7,6 +7,7 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.booking import booked
+from privmeasure.cli.outcome import kept, show_outcome
 from privmeasure.cli.preparing import check_header, check_out, read_schema
 
 
@@ -19,6 +20,7 @@ def fit(
     rows: options.PublicRows = None,
     rows_per_person: options.RowsPerPerson = 1,
     columns: options.Columns = None,
+    mechanism: options.Mechanism = "auto",
     depth: options.Depth = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the schema and the header of the data, and stop: nothing is spent.")
@@ -52,6 +54,7 @@ def fit(
         neighbours=options.read_neighbours(neighbours),
         rows=rows,
         rows_per_person=rows_per_person,
+        mechanism=options.read_mechanism(mechanism),
         depth=depth,
         threads=threads,
     )
@@ -67,13 +70,9 @@ def fit(
         terminal.progress("reading", shown=not (json or quiet)) as progress,
     ):
         synthesizer.fit(data, progress=progress)
-    synthesizer.save(out)
-    if json:
-        terminal.emit(
-            {"release": str(out), "plan": synthesizer.plan_.to_json(), "guarantee": synthesizer.plan_.guarantee}
-        )
-    else:
-        terminal.tell(f"{synthesizer.plan_}\nwritten    {out}", quiet=quiet)
+    with kept(out, synthesizer, ledger=ledger):
+        synthesizer.save(out)
+    show_outcome(synthesizer, {"release": str(out)}, str(out), json=json, quiet=quiet)
 
 
 def _say_fine(schema: Any, data: Path, *, json: bool, quiet: bool) -> None:

@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from privmeasure.errors import ArgumentError
 from privmeasure.privacy import Neighbours, Privacy
+
+MOST_ROWS = 2**53 - 1
+"""Beyond it, doubles no longer count rows."""
 
 Data = Annotated[Path, typer.Argument(help="The sensitive table: CSV, TSV (also .gz) or Parquet.", show_default=False)]
 ReleaseFile = Annotated[Path, typer.Argument(help="A release, as `privmeasure fit` writes it.", show_default=False)]
@@ -51,6 +55,15 @@ Columns = Annotated[
     str | None,
     typer.Option("--columns", metavar="a,b,c", help="Only these columns of the schema: fewer columns, finer cells."),
 ]
+Mechanism = Annotated[
+    str,
+    typer.Option(
+        "--mechanism",
+        metavar="auto|pmm|columns|psmm",
+        help="pmm: one tree over all columns. columns: a tree of columns, for wide tables. psmm: a flat histogram. "
+        "auto chooses by the number of columns, and says why.",
+    ),
+]
 Depth = Annotated[
     int | None, typer.Option("--depth", min=0, help="The number of cuts; without it, chosen from public values.")
 ]
@@ -66,7 +79,7 @@ Seed = Annotated[
 ]
 Rows = Annotated[
     int | None,
-    typer.Option("--number", "-n", min=0, help="How many rows; without it as many as were released."),
+    typer.Option("--number", "-n", min=0, max=MOST_ROWS, help="How many rows; without it as many as were released."),
 ]
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="Book the release in this ledger, before the data are opened.")
@@ -83,7 +96,7 @@ Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many 
 def read_epsilon(text: str, name: str = "epsilon") -> Fraction:
     """Return the exact number that a text like 0.1 or 1/3 stands for.
 
-    Exponents are refused: they could ask for any amount of memory.
+    Exponents are refused: they could ask for any amount of memory. Small ones are written out in the error.
 
     Examples:
         >>> read_epsilon("0.1"), read_epsilon("1/3")
@@ -92,8 +105,14 @@ def read_epsilon(text: str, name: str = "epsilon") -> Fraction:
         Traceback (most recent call last):
         ...
         privmeasure.errors.ArgumentError: --epsilon must be a number like 0.5 or 1/3, got 'one'. ...
+        >>> read_epsilon("1e-3")
+        Traceback (most recent call last):
+        ...
+        privmeasure.errors.ArgumentError: --epsilon is read without exponents, got '1e-3'. Write it as 0.001.
     """
     short = text.strip()
+    if re.fullmatch(r"[0-9]{0,9}\.?[0-9]{1,9}[eE][+-]?[0-9]", short):
+        raise ArgumentError(f"--{name} is read without exponents, got {short!r}. Write it as {Decimal(short):f}.")
     if not re.fullmatch(r"[0-9]{1,30}(/[0-9]{1,30}|\.[0-9]{1,30})?|\.[0-9]{1,30}", short) or short.endswith("/0"):
         raise ArgumentError(
             f"--{name} must be a number like 0.5 or 1/3, got {text[:40]!r}. Common choices: 0.1 (strong) to 4 (weak)."
@@ -107,6 +126,20 @@ def read_epsilon(text: str, name: str = "epsilon") -> Fraction:
 def read_neighbours(text: str) -> Neighbours:
     """Return the neighbouring relation that a text names, or say what the choice is."""
     return Privacy(1, cast(Neighbours, text)).neighbours
+
+
+def read_mechanism(text: str) -> Any:
+    """Return the name of a mechanism, or say what the choice is.
+
+    Examples:
+        >>> read_mechanism("tree")
+        Traceback (most recent call last):
+        ...
+        privmeasure.errors.ArgumentError: --mechanism must be auto, pmm, columns or psmm, got 'tree'.
+    """
+    if text not in ("auto", "pmm", "columns", "psmm"):
+        raise ArgumentError(f"--mechanism must be auto, pmm, columns or psmm, got {text[:40]!r}.")
+    return text
 
 
 def read_columns(text: str | None) -> list[str] | None:

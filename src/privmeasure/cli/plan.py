@@ -1,11 +1,15 @@
 """`privmeasure plan`: the guarantee, before any data are opened."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.preparing import read_schema
+
+if TYPE_CHECKING:
+    from privmeasure.column_plan import ColumnPlan
+    from privmeasure.plan import Plan
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
 
@@ -17,6 +21,7 @@ def plan(
     rows: Annotated[int, typer.Option("--rows", min=1, help="The number of rows to plan for: public, or a guess.")],
     rows_per_person: options.RowsPerPerson = 1,
     columns: options.Columns = None,
+    mechanism: options.Mechanism = "auto",
     depth: options.Depth = None,
     epsilons: Annotated[str, typer.Option("--epsilons", help="The epsilons of the table, to compare.")] = ",".join(
         EPSILONS
@@ -34,6 +39,7 @@ def plan(
       privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000
       privmeasure plan --schema people.toml --epsilon 1/2 --neighbours replace --rows 5000 --columns age,sex --json
     """
+    from privmeasure.column_plan import ColumnPlan
     from privmeasure.resolution import advice, resolutions
     from privmeasure.synthesizer import Synthesizer
 
@@ -44,6 +50,7 @@ def plan(
             epsilon=options.read_epsilon(epsilon),
             neighbours=options.read_neighbours(neighbours),
             rows_per_person=rows_per_person,
+            mechanism=options.read_mechanism(mechanism),
             depth=depth,
         )
         planned = synthesizer.plan(rows)
@@ -52,10 +59,12 @@ def plan(
         )
         resolved = resolutions(declared, planned)
         warnings = advice(declared, planned)
+    wide = isinstance(planned, ColumnPlan)
     if json:
         terminal.emit(
             {
                 "plan": planned.to_json(),
+                "choice": synthesizer.choice,
                 "guarantee": planned.guarantee,
                 "vacuous": planned.vacuous,
                 "columns": [column.to_json() for column in resolved],
@@ -63,27 +72,45 @@ def plan(
                 "epsilons": [
                     {
                         "epsilon": str(other.privacy.epsilon),
-                        "depth": other.depth,
                         "guarantee": other.guarantee,
                         "vacuous": other.vacuous,
+                        **({} if wide else {"depth": other.depth}),
                     }
                     for other in compared
                 ],
             }
         )
         return
-    terminal.tell(str(planned), quiet=quiet)
+    terminal.tell(f"{planned}\nchosen     {planned.mechanism!r}: {synthesizer.choice}", quiet=quiet)
     if not quiet:
         lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
-        lines = [
-            [
-                f"{float(other.privacy.epsilon):g}",
-                f"{other.depth}",
-                f"{other.guarantee:.4g}{' (says nothing)' * other.vacuous}",
-            ]
-            for other in compared
-        ]
-        terminal.table("What another epsilon would guarantee", ["epsilon", "depth", "expected W1 at most"], lines)
+        if wide:
+            title, heads, lines = _of_columns(compared)
+        else:
+            title, heads, lines = _of_trees(compared)
+        terminal.table(title, heads, lines)
     for warning in warnings:
         terminal.warn(warning, quiet=quiet)
+
+
+def _of_trees(plans: "list[Plan]") -> tuple[str, list[str], list[list[str]]]:
+    lines = [
+        [
+            f"{float(other.privacy.epsilon):g}",
+            f"{other.depth}",
+            f"{other.guarantee:.4g}{' (says nothing)' * other.vacuous}",
+        ]
+        for other in plans
+    ]
+    return "What another epsilon would guarantee", ["epsilon", "depth", "expected W1 at most"], lines
+
+
+def _of_columns(plans: "list[ColumnPlan]") -> tuple[str, list[str], list[list[str]]]:
+    lines = []
+    for other in plans:
+        own = [column.guarantee / column.diameter for column in other.columns if column.levels]
+        best, worst = (f"{pick(own, default=0.0):.3g}" for pick in (min, max))
+        lines.append([f"{float(other.privacy.epsilon):g}", best, worst, f"{other.tree_pairs + other.extra_pairs}"])
+    heads = ["epsilon", "best column", "worst column", "pairs"]
+    return "What another epsilon would guarantee: expected W1 of a column, as a share of its range", heads, lines

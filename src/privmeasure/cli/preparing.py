@@ -7,19 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli.options import read_columns
 from privmeasure.cli.terminal import progress
-from privmeasure.errors import ArgumentError, SchemaError
+from privmeasure.errors import ArgumentError, DataError, SchemaError
 
 if TYPE_CHECKING:
     from privmeasure.tables.schema import Schema
 
 
 def read_schema(path: Path, columns: str | None = None) -> "Schema":
-    """Read a schema, or the part of it that `--columns` asks for."""
+    """Read a schema, or the part of it that `--columns` asks for; what can never occur is checked too."""
     from privmeasure.tables.schema import Schema
 
     schema = Schema.from_toml(path)
     names = read_columns(columns)
-    return schema if names is None else schema.only(names)
+    chosen = schema if names is None else schema.only(names)
+    if chosen.never:  # now, before anything is spent
+        _check_never(path, chosen)
+    return chosen
+
+
+def _check_never(path: Path, schema: "Schema") -> None:
+    from privmeasure.columns.facts import forbidden_pairs
+    from privmeasure.tables.toml import key_lines
+
+    try:
+        forbidden_pairs(schema)
+    except SchemaError as error:
+        line = key_lines(path.read_text(encoding="utf-8-sig")).get(("never",), 1)
+        raise SchemaError(*(f"{path.name}, line {line}: {problem}" for problem in error.problems)) from None
 
 
 def read_release(path: Path) -> Any:
@@ -62,20 +76,31 @@ def check_header(data: Path, schema: "Schema") -> Any:
     return table
 
 
-def write_rows(path: Path, release: Any, number: int | None, seed: int | None, *, overwrite: bool, shown: bool) -> int:
+def write_rows(
+    path: Path,
+    release: Any,
+    number: int | None,
+    seed: int | None,
+    *,
+    overwrite: bool,
+    shown: bool,
+    where: str | None = None,
+) -> int:
     """Write synthetic rows of a release, batch by batch, and return how many."""
     from privmeasure.tables.io import write_table
 
     rows: int = release.plan.rows if number is None else number
     with progress("write", shown=shown) as advance:
-        write_table(path, _tables(release, number, seed), overwrite=overwrite, progress=advance, rows=rows)
+        write_table(path, _tables(release, number, seed, where), overwrite=overwrite, progress=advance, rows=rows)
     return rows
 
 
-def _tables(release: Any, number: int | None, seed: int | None) -> Iterator[Any]:
+def _tables(release: Any, number: int | None, seed: int | None, where: str | None) -> Iterator[Any]:
     """Return the rows of a release as tables; points, from Python, have the columns x0, x1, ..."""
     if hasattr(release, "batches"):
-        return iter(release.batches(number, seed=seed))
+        return iter(release.batches(number, seed=seed, where=where))
+    if where is not None:
+        raise ArgumentError("--where needs a release of a table, with named columns; this one is of points.")
     import numpy as np
     import pyarrow as pa
 
@@ -110,10 +135,15 @@ def read_points(path: Path, schema: "Schema") -> Any:
 
     present = set(open_table(path).names)
     kept = {n: c for n, c in schema.columns.items() if n in schema.data or present.issuperset(c.sources(n))}
-    table = check_header(path, Schema(kept))
+    try:
+        table = check_header(path, Schema(kept))
+    except SchemaError as error:  # of two tables, say which
+        raise SchemaError(*(f"{path}: {problem}" for problem in error.problems)) from None
     columns = list(dict.fromkeys(source for name, column in schema.data.items() for source in column.sources(name)))
     parts = [schema.encode(batch) for batch in table.batches(columns)]
-    return np.concatenate(parts) if parts else np.empty((0, schema.domain.width))
+    if not sum(map(len, parts)):  # told to whoever sees the table itself: no release is made here
+        raise DataError(f"{path} has no rows: there is nothing to compare.")
+    return np.concatenate(parts)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,5 +1,9 @@
 """`privmeasure sample`: rows from a release. This file cannot reach data, counts or engines."""
 
+from typing import Annotated
+
+import typer
+
 from privmeasure.cli import options, terminal
 from privmeasure.cli.preparing import check_table_out, read_release, write_rows
 
@@ -8,6 +12,10 @@ def sample(
     release: options.ReleaseFile,
     out: options.Out,
     number: options.Rows = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--where", metavar="CONDITION", help="Only rows like \"sex = 'F' and age >= 30\"."),
+    ] = None,
     seed: options.Seed = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -16,17 +24,19 @@ def sample(
     """Write synthetic rows from a release: free, any number, in bounded memory.
 
     The suffix of the output chooses the format: .csv, .tsv (also .gz) or .parquet. Without -n there are as many rows
-    as the release stands for.
+    as the release stands for. --where asks for rows that meet a condition: exact in law for one column, by drawing
+    again for several.
 
     Examples:
 
       privmeasure sample people.release -o synthetic.csv
       privmeasure sample people.release -o thousand.parquet -n 1000 --seed 7
+      privmeasure sample people.release -o women.csv -n 500 --where "sex = 'F'"
     """
 
     check_table_out(out, overwrite=overwrite, beside=[release])
     loaded = read_release(release)
-    rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=not (json or quiet))
+    rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=not (json or quiet), where=where)
     if json:
         terminal.emit({"out": str(out), "rows": rows})
     else:

@@ -67,10 +67,12 @@ def check(
     declared = read_schema(schema)
     if data is not None:
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
-        with terminal.progress("counting", shown=not json):
+        with terminal.progress("counting", shown=not (json or quiet)):
             changes = count_changes(declared, check_header(data, declared).batches(list(declared.sources)))
         if json:
             terminal.emit(changes.to_json())
+            return
+        if quiet:  # the schema, the header and the file are fine: the exit code says so
             return
         terminal.tell(STAMP)
         heads = ["column", "missing", "not parsed", "clamped", "unknown value"]

@@ -7,6 +7,7 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.booking import booked
+from privmeasure.cli.outcome import kept, show_outcome
 from privmeasure.cli.preparing import check_out, check_table_out, read_schema, write_rows
 
 
@@ -24,6 +25,7 @@ def synthesize(
     rows: options.PublicRows = None,
     rows_per_person: options.RowsPerPerson = 1,
     columns: options.Columns = None,
+    mechanism: options.Mechanism = "auto",
     depth: options.Depth = None,
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
@@ -52,6 +54,7 @@ def synthesize(
         neighbours=options.read_neighbours(neighbours),
         rows=rows,
         rows_per_person=rows_per_person,
+        mechanism=options.read_mechanism(mechanism),
         depth=depth,
         threads=threads,
     )
@@ -65,13 +68,9 @@ def synthesize(
     ):
         synthesizer.fit(data, progress=progress)
     if release is not None:  # first: what epsilon bought is safe, whatever happens to the rows
-        synthesizer.save(release)
-    written = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=shown)
-    plan = synthesizer.plan_
-    if json:
-        kept = None if release is None else str(release)
-        terminal.emit(
-            {"out": str(out), "rows": written, "release": kept, "plan": plan.to_json(), "guarantee": plan.guarantee}
-        )
-    else:
-        terminal.tell(f"{plan}\nwritten    {out}: {written:,} synthetic rows", quiet=quiet)
+        with kept(release, synthesizer, ledger=ledger):
+            synthesizer.save(release)
+    with kept(out, synthesizer, ledger=ledger, release=release):
+        made = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=shown)
+    written = {"out": str(out), "rows": made, "release": None if release is None else str(release)}
+    show_outcome(synthesizer, written, f"{out}: {made:,} synthetic rows", json=json, quiet=quiet)

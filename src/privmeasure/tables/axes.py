@@ -51,8 +51,14 @@ class Axis:
             places = np.interp(places, np.arange(float(len(self.knots))), self.knots)
         return np.clip(places, self.low, self.high)
 
-    def cell_size(self, cuts: int, unit: str) -> str:
-        """Say how wide cells are after some cuts, in the units of the values."""
+    def cell_size(self, cuts: int, unit: str, *, whole: bool = False) -> str:
+        """Say how wide cells are after some cuts, in the units of the values, which may be `whole` numbers.
+
+        Examples:
+            >>> axis = Axis(-0.5, 999.5, knots=np.array([-0.5, 0.5, 99.5, 999.5]))
+            >>> axis.cell_size(7, ""), axis.cell_size(7, "year", whole=True), axis.cell_size(2, "year", whole=True)
+            ('about 0.023 to 21', 'single values to about 21 years', 'single values to about 680 years')
+        """
         if self.log:
             ratio = math.expm1(min((math.log(self.high) - math.log(self.low)) * 2.0**-cuts, 700.0))
             return f"within about {100 * ratio:.2g} %" if ratio < 1 else f"a factor of about {plural(1 + ratio, '')}"
@@ -62,7 +68,14 @@ class Axis:
         share = len(widths) * 2.0**-cuts
         if share > 1:
             return f"{math.ceil(len(widths) / share)} groups of stretches"
-        return f"about {plural(share * float(widths.min()), '')} to {plural(share * float(widths.max()), unit)}"
+        narrow, wide = share * float(widths.min()), share * float(widths.max())
+        if not whole:
+            return f"about {plural(narrow, '')} to {plural(wide, unit)}"
+        least, most = round(narrow), max(2, round(wide))
+        if least == most:
+            return f"about {plural(float(most), unit)}"
+        # a cell cannot hold less than one whole number
+        return f"{'single values to about' if least <= 1 else f'about {least:,} to'} {plural(float(most), unit)}"
 
     def widest(self, cuts: int) -> Any:
         """Return the largest width of a cell after some cuts, in the units of the values."""

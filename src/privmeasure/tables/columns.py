@@ -28,6 +28,8 @@ KINDS: dict[str, type[Any]] = {
 }
 FORMAT = 1
 """Of schema files."""
+LARGEST_GROUP = 3
+"""Columns that are released jointly: more would be told apart too coarsely."""
 TO_FILL_IN = "?"
 """What a template has where only a person knows what to write."""
 _WORDS = {
@@ -41,6 +43,8 @@ _WORDS = {
     "date": "a date",
     "datetime": "a date with a time",
 }
+_CHOICES = {"transform": 'transform = "log", or leave it out'}
+"""What a field with few choices may say."""
 _NEEDS = {
     "low": "the smallest value that may occur, from knowledge of the subject and not from the data",
     "high": "the largest value that may occur, from knowledge of the subject and not from the data",
@@ -124,6 +128,11 @@ def disagreements(
         problems.append((("columns",), "no column of the schema has data: all are dropped or constant."))
     for i, group in enumerate(groups):
         problems += [(("group", str(i)), problem) for problem in _group_problems(group, columns)]
+        problems += [
+            (("group", str(i)), f"column {name!r} is in two groups. Take it out of one, or join the two.")
+            for name in dict.fromkeys(group)
+            if any(name in other for other in groups[:i])
+        ]
     if not all(isinstance(rule, str) for rule in never):
         problems.append((("never",), "never must be a list of texts."))
     return problems
@@ -139,6 +148,10 @@ def _group_problems(group: tuple[str, ...], columns: Mapping[str, Column]) -> li
             problems.append(f"a group names {name!r}, which has no data. Take it out of the group.")
     if len(set(group)) < max(len(group), 2):
         problems.append("a group needs at least two different columns.")
+    if len(group) > LARGEST_GROUP:
+        problems.append(
+            f"a group of {len(group)} columns is too coarse to be of use; it has at most {LARGEST_GROUP}. Divide it."
+        )
     return problems
 
 
@@ -148,6 +161,8 @@ def _fault(error: msgspec.ValidationError, fields: Mapping[str, Any]) -> ColumnE
     where = re.search(r"`\$\.(\w+)(.*?)`", text)
     field, deeper = (where[1], where[2]) if where else ("", "")
     expected = re.search(r"Expected `([^`]*)`", text)
+    if field and re.search("Expected `array` of length", text) and not fields[field]:
+        return ColumnError(f"has {field} = [], an empty list. Write at least one entry.", field)
     if field and expected:
         words = " or ".join(
             _WORDS.get(word.strip(), word.strip()) for word in expected[1].split("|") if word.strip() != "null"
@@ -159,7 +174,8 @@ def _fault(error: msgspec.ValidationError, fields: Mapping[str, Any]) -> ColumnE
             field,
         )
     if field and "Invalid enum value" in text:
-        return ColumnError(f"has {field} = {fields[field]!r}, which is not one of the choices.", field)
+        choices = _CHOICES.get(field, "one of the documented words")
+        return ColumnError(f"has {field} = {fields[field]!r}, which is unknown. Write {choices}.", field)
     return ColumnError(f"has {field or 'something'} that cannot be used: {text.split(' - at')[0]}.", field)
 
 

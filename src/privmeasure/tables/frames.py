@@ -1,7 +1,8 @@
 """Dataframes in, the same kind of dataframe out: pandas, polars and pyarrow, told apart by narwhals.
 
 What a frame is converted to depends on its types, never on its values: a column of Python objects, whose type only its
-values would tell, becomes text. The index of a pandas frame is left behind, and the one that comes out is new.
+values would tell, becomes text, and the float64 of pandas, which it also gives to a column without a single value,
+tells nothing about a column. The index of a pandas frame is left behind, and the one that comes out is new.
 """
 
 from collections import Counter
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import ArgumentError, DataError
+from privmeasure.tables.layout import roomy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,8 +23,8 @@ KINDS = ("pandas", "polars", "pyarrow")
 class FrameKind:
     """What a frame was, without its rows: the library, its labels, and the types of its columns. All public.
 
-    `types` are the storage types, None for a column of Python objects, which has none. Categories are left out of the
-    types: they often are the values that occur.
+    `types` are the storage types, None for a column that has none: Python objects, and float64 of pandas. Categories
+    are left out of the types: they often are the values that occur.
     """
 
     library: str
@@ -70,7 +72,7 @@ def to_arrow(frame: Any) -> "tuple[pa.Table, FrameKind]":
     if not outer.implementation.is_polars():
         return table, FrameKind("pyarrow", names, names, tuple(table.schema.types))
     dtypes = tuple(type(dtype).__name__ for dtype in native.dtypes)
-    return table, FrameKind("polars", names, names, tuple(map(_roomy, table.schema.types)), dtypes)
+    return table, FrameKind("polars", names, names, tuple(map(roomy, table.schema.types)), dtypes)
 
 
 def from_arrow(table: "pa.Table", kind: FrameKind | str) -> Any:
@@ -90,13 +92,6 @@ def _check_labels(labels: Sequence[Any]) -> None:
         raise DataError(
             f"The data have several columns named {', '.join(twice[:5])}. Every column needs its own name: rename them."
         )
-
-
-def _roomy(type: "pa.DataType") -> "pa.DataType":
-    """Return a dictionary type with 32-bit indices: the width that came tells how many categories occur."""
-    import pyarrow as pa
-
-    return pa.dictionary(pa.int32(), type.value_type, type.ordered) if pa.types.is_dictionary(type) else type
 
 
 # --------------------------------------------------------------------------------------------------------------- polars
@@ -125,8 +120,12 @@ def _from_pandas(frame: Any) -> "tuple[pa.Table, FrameKind]":
     labels = tuple(frame.columns)
     names, dtypes = tuple(map(str, labels)), tuple(frame.dtypes)
     columns = [_pandas_column(frame.iloc[:, i], names[i]) for i in range(len(names))]
+    # pandas stores a column as float64 when all its cells are missing, whatever they would have been. A declaration
+    # that numbers contradict (a date, text categories) must accept that. To look whether it holds a number, and refuse
+    # then, would tell of the one person who has one: so no float64 is refused, and its numbers do not parse there.
     types = tuple(
-        None if str(dtype) == "object" else _roomy(column.type) for dtype, column in zip(dtypes, columns, strict=True)
+        None if str(dtype) in ("object", "float64") else roomy(column.type)
+        for dtype, column in zip(dtypes, columns, strict=True)
     )
     hints = tuple("category" if hasattr(dtype, "categories") else dtype for dtype in dtypes)
     return pa.table(columns, names=list(names)), FrameKind("pandas", names, labels, types, hints)
@@ -196,4 +195,7 @@ def _series(column: "pa.ChunkedArray", dtype: Any) -> Any:
         return series.astype(object).where(series.notna(), None)
     if series.dtype == dtype or (column.null_count and dtype.kind in "iub"):  # these cannot be missing
         return series
-    return series.astype(dtype)
+    try:
+        return series.astype(dtype)
+    except (TypeError, ValueError):  # dates or texts in the place of float64, which held nothing: public cells by now
+        return series

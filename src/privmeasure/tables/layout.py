@@ -27,7 +27,8 @@ class Layout:
     """The columns of the output, in order: public, as a table's header and types are.
 
     A type is None where the table had none: the text of a CSV file, or a column of nulls alone, whose type would tell
-    that nothing else was in it.
+    that nothing else was in it. A dictionary has indices of 32 bits: a narrower width would tell how many categories
+    occur.
     """
 
     names: tuple[str, ...]
@@ -41,7 +42,7 @@ class Layout:
         written = set(schema.outputs)
         given = [None] * len(names) if types is None else list(types)
         kept = [
-            (name, None if t is None or pt.is_null(plain_type(t)) else t)
+            (name, None if t is None or pt.is_null(plain_type(t)) else roomy(t))
             for name, t in zip(names, given, strict=True)
             if name in written
         ]
@@ -71,6 +72,15 @@ class Layout:
             "The layout of a release must have a list of names and one of as many types. The file was edited: write "
             "the release again."
         )
+
+
+def roomy(type: "pa.DataType") -> "pa.DataType":
+    """Return a type whose dictionary indices, if it has any, take 32 bits: a narrower width depends on the values."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(type) or type.index_type.bit_width >= 32:
+        return type
+    return pa.dictionary(pa.int32(), type.value_type, type.ordered)
 
 
 def _all_text(names: Iterable[Any]) -> bool:

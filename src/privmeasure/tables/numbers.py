@@ -236,7 +236,9 @@ class Integer(DataColumn, frozen=True, tag="integer"):
         if self.transform is None and self.breaks is None:
             fullest = round(Integers(self.low, self.high).diameter(cuts) * (self.high - self.low)) + 1
             return "single values" if fullest == 1 else f"about {plural(fullest, self.unit or '')}"
-        return "single values" if self._axis.widest(cuts) <= 1 else self._axis.cell_size(cuts, self.unit or "")
+        if self._axis.widest(cuts) <= 1:
+            return "single values"
+        return self._axis.cell_size(cuts, self.unit or "", whole=True)
 
 
 def _nullable(column: DataColumn, domain: Domain) -> Domain:

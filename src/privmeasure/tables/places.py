@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from privmeasure.domains import Box, Domain, Floats, Nullable, Points, Sphere
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.base import ColumnError, DataColumn, Types, decimals_field, plural
+from privmeasure.tables.base import ColumnError, DataColumn, Tally, Types, decimals_field, plural
 from privmeasure.tables.cells import described, is_number, number_cells, numbers, plain_type
 
 if TYPE_CHECKING:
@@ -153,6 +153,15 @@ class Place(DataColumn, frozen=True, tag="place"):
         """Count the cells outside the box."""
         low, high = self._bounds[source]
         return int(np.count_nonzero((reading < low) | (reading > high))), 0
+
+    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
+        """Count places, not cells: one whose two cells are both changed counts once. CONFIDENTIAL."""
+        readings = [self._reading(array, source) for source, array in enumerate(arrays)]
+        missing = np.any([self.empty(*pair) for pair in zip(arrays, readings, strict=True)], axis=0)
+        unparsed = np.isnan(readings).any(axis=0) & ~missing
+        beyond = [(r < low) | (r > high) for r, (low, high) in zip(readings, self._bounds, strict=True)]
+        clamped = np.any(beyond, axis=0) & ~missing & ~unparsed
+        return Tally(*(int(np.count_nonzero(rows)) for rows in (missing, unparsed, clamped)))
 
     def restore(self, points: Points, types: Types) -> "list[pa.Array]":
         """Round and keep within the bounds; longitudes come back between -180 and 180."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -119,10 +120,30 @@ class Schema:
         except ArgumentError as error:
             raise SchemaError(f"The columns cannot be put together: {error}") from None
 
+    @cached_property
+    def nodes(self) -> tuple[tuple[str, ...], ...]:
+        """The columns that have a domain, in order, those of a group side by side where its first one is."""
+        group = {name: members for members in self.groups for name in members}
+        nodes = [group.get(name, (name,)) for name, column in self.columns.items() if isinstance(column, DataColumn)]
+        return tuple(dict.fromkeys(nodes))
+
     @property
     def data(self) -> dict[str, DataColumn]:
-        """The columns that have a domain, in order."""
-        return {name: column for name, column in self.columns.items() if isinstance(column, DataColumn)}
+        """The columns that have a domain, in the order of the nodes."""
+        found = {name: self.columns[name] for node in self.nodes for name in node}
+        return {name: column for name, column in found.items() if isinstance(column, DataColumn)}
+
+    @cached_property
+    def node_domain(self) -> Product:
+        """The product of the nodes: a column, or a group as a product of its own. For the wide-table mechanism."""
+        data, factors = self.data, []
+        for node in self.nodes:
+            columns = [data[name] for name in node]
+            weights = [column.weight for column in columns]
+            factors.append(
+                columns[0].domain if len(node) == 1 else Product([c.domain for c in columns], weights=weights)
+            )
+        return Product(factors)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -161,6 +182,8 @@ class Schema:
         more = len(problems) - MOST_PROBLEMS + len(missing[MOST_PROBLEMS:]) + len(extra[MOST_PROBLEMS:])
         if more > 0:
             problems[MOST_PROBLEMS:] = [f"And {more} more of the kind."]
+        if problems and len(names) == 1 and (found := [mark for mark in ",;\t|" if mark in names[0]]):
+            problems.insert(0, f"Is the delimiter {found[0]!r}? Only commas (.csv) and tabs (.tsv) are read.")
         if problems:
             raise SchemaError(*problems)
 
@@ -188,10 +211,10 @@ class Schema:
 
         types = dict(zip(layout.names, layout.types, strict=True))
         cells: dict[str, Any] = {}
-        end = 0
+        widths = {name: column.domain.width for name, column in self.data.items()}
+        ends = dict(zip(widths, accumulate(widths.values()), strict=True))  # groups stand side by side in the points
         for name, column in self.columns.items():
-            width = column.domain.width if isinstance(column, DataColumn) else 0
-            end += width
+            end, width = ends.get(name, 0), widths.get(name, 0)
             outputs = column.outputs(name)
             if not set(outputs) <= set(types):
                 raise SchemaError(f"column {name!r} is not in the layout. Make the layout from the same schema.")
@@ -225,7 +248,11 @@ class Schema:
             else:
                 columns |= {source: Drop() for source in column.sources(name)}
         groups = [group for group in self.groups if set(group) <= set(wanted)]
-        return Schema(columns, groups=groups, never=self.never)
+        return Schema(columns, groups=groups, never=[rule for rule in self.never if _is_about(rule, wanted)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by what was declared."""
+        return _declared, (dict(self.columns), self.groups, self.never)
 
     def __eq__(self, other: object) -> bool:
         """Compare columns (in order), groups and rules."""
@@ -243,3 +270,17 @@ class Schema:
         """Show the columns and their kinds."""
         kinds = ", ".join(f"{name!r}: {type(column).__name__}" for name, column in self.columns.items())
         return f"Schema({{{kinds}}})"
+
+
+def _is_about(rule: str, names: list[str]) -> bool:
+    """Say whether a rule is about these columns alone; one that cannot be read is kept, so that its error is told."""
+    from privmeasure.columns.language import ConditionError, parse
+
+    try:
+        return all(clause.name in names for clause in parse(rule))
+    except ConditionError:
+        return True
+
+
+def _declared(columns: Mapping[str, Column], groups: Iterable[Iterable[str]], never: Iterable[str]) -> Schema:
+    return Schema(columns, groups=groups, never=never)

@@ -260,7 +260,7 @@ class Time(DataColumn, frozen=True, tag="time"):
     Examples:
         >>> import pyarrow as pa
         >>> Time(resolution="1min").encode([pa.array(["00:01", "7:30", "23:59:59"])])[:, 0]
-        array([1.000e+00, 4.500e+02, 1.439e+03])
+        array([   1.5,  450.5, 1439.5])
     """
 
     resolution: Resolution = "1s"
@@ -302,7 +302,7 @@ class Time(DataColumn, frozen=True, tag="time"):
         return _refuses(type, "times of day", "time")
 
     def read(self, array: "pa.Array", source: int) -> Floats:
-        """Return steps from midnight."""
+        """Return the middle of the step, in steps from midnight."""
         import pyarrow.types as pt
 
         kind, step = array.type, clock.nanoseconds(self.resolution)
@@ -315,11 +315,12 @@ class Time(DataColumn, frozen=True, tag="time"):
         raw, null = integers(array)
         size = clock.NANOSECONDS[kind.unit]
         of_day = np.mod(raw, clock.DAY // size)
-        return np.where(null, np.nan, of_day * size // step)
+        # a start would lie on a border: most of a small cell around it belongs to the step before
+        return np.where(null, np.nan, of_day * size // step + 0.5)
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """There is nothing to clamp on a circle."""
-        return (readings[0] if self.nullable else np.nan_to_num(readings[0], nan=0.0))[:, None]
+        return (readings[0] if self.nullable else np.nan_to_num(readings[0], nan=0.5))[:, None]
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Nothing is clamped on a circle."""

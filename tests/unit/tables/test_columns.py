@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 (messages stand on one line, as they are told)
 
+import datetime as dt
+
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -172,7 +174,6 @@ def test_fineness_in_the_columns_own_units(column, expected):
 
 
 def test_bounds_of_any_zone_can_be_written_down():
-    import datetime as dt
     from zoneinfo import ZoneInfo
 
     from privmeasure.tables import Schema
@@ -212,4 +213,54 @@ def test_nanoseconds_before_1970_go_down_to_the_step_not_towards_zero():
 def test_spaces_around_a_cell_do_not_matter():
     assert positions(Number(0, 9), [" 1.5", "2 ", "\t3\n"]) == [1.5, 2, 3]
     assert positions(Date("1970-01-01", "1980-01-01"), [" 1970-01-03 "]) == [2]
-    assert positions(Time(resolution="1h"), [" 7:30 "]) == [7]
+    assert positions(Time(resolution="1h"), [" 7:30 "]) == [7.5]
+
+
+@pytest.mark.parametrize("resolution", ["1min", "15min", "1h"])
+def test_a_time_stays_in_its_step_wherever_it_lands_in_a_small_cell(resolution):
+    """The start of a step would lie on a border: half of what lands around it would come out one step early."""
+    column = Time(resolution=resolution)
+    times = pa.array([dt.time(0, 0), dt.time(9, 45), dt.time(23, 59)])
+    there = column.encode([times])
+    exact = column.decode(there, [times.type])
+    for shift in (-0.49, 0.49):
+        assert column.decode(there + shift, [times.type]) == exact
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"type": "category", "values": []}, "has values = [], an empty list. Write at least one entry."),
+        (
+            {"type": "number", "low": 1, "high": 9, "transform": "lg"},
+            "has transform = 'lg', which is unknown. Write transform = \"log\"",
+        ),
+    ],
+)
+def test_what_a_field_may_hold_is_told(fields, words):
+    with pytest.raises(SchemaError) as caught:
+        from_fields(fields)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "cuts", "expected"),
+    [
+        (Integer(0, 99999, breaks=[1, 5000, 20000], unit="dollar"), 8, "single values to about 1,200 dollars"),
+        (Integer(0, 99999, breaks=[1, 5000, 20000], unit="dollar"), 18, "single values to about 2 dollars"),
+        (Integer(0, 99999, breaks=[1, 5000, 20000], unit="dollar"), 20, "single values"),
+        (Integer(0, 1000, breaks=[200, 400]), 4, "about 38 to 110"),
+        (Integer(0, 999, breaks=[500]), 4, "about 62"),
+        (Number(0, 99999, breaks=[1, 5000, 20000]), 18, "about 1.5e-05 to 1.2"),
+    ],
+)
+def test_no_cell_holds_less_than_one_integer(column, cuts, expected):
+    assert column.fineness(cuts) == expected
+
+
+def test_a_place_counts_once_however_many_of_its_cells_are_changed():
+    town = Place("lat", "lon", low=(45, 5), high=(48, 11))
+    latitudes = ["x", "", "x", "46", "99", "99", "46", ""]
+    longitudes = ["y", "", "7", "y", "99", "7", "7", "y"]
+    tally = town.tally([pa.array(latitudes), pa.array(longitudes)])
+    assert (tally.missing, tally.unparsed, tally.clamped, tally.unknown) == (2, 3, 2, 0)

@@ -1,6 +1,8 @@
 """Dataframes: the same kind comes out, with the types that came in, and no value decides a type or raises."""
 
+import copy
 import datetime as dt
+import pickle
 
 import narwhals as nw
 import numpy as np
@@ -9,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from privmeasure.errors import ArgumentError, DataError
+from privmeasure.errors import ArgumentError, DataError, SchemaError
 from privmeasure.tables import Boolean, Category, Date, Datetime, Integer, Layout, Number, Schema, Time
 from privmeasure.tables.frames import from_arrow, to_arrow
 
@@ -85,6 +87,40 @@ def test_an_object_that_cannot_be_shown_is_missing():
 
     table, _ = to_arrow(pd.DataFrame({"a": pd.Series([Odd(), "x"], dtype=object)}))
     assert table["a"].to_pylist() == [None, "x"]
+
+
+UNLIKE_NUMBERS = {
+    "c": Category(["a", "b"], nullable=True),
+    "d": Date("2020-01-01", "2021-01-01", nullable=True),
+    "t": Time(nullable=True),
+    "z": Datetime("2020-01-01", "2021-01-01", nullable=True),
+}
+
+
+@pytest.mark.parametrize("name", UNLIKE_NUMBERS)
+@pytest.mark.parametrize("cells", [[], [np.nan, np.nan], [np.nan, 5.0]], ids=["none", "missing", "a number"])
+def test_float64_of_pandas_contradicts_nothing(name, cells):
+    """It is what pandas calls a column without a value; whether it holds a number is private, and may not raise."""
+    schema = Schema({name: UNLIKE_NUMBERS[name]})
+    table, kind = to_arrow(pd.DataFrame({name: pd.Series(cells, dtype="float64")}))
+    schema.check(table.column_names, kind.types)
+    assert np.isnan(schema.encode(table)).all() or name == "c"
+    layout = Layout.of(schema, table.column_names, kind.types)
+    points = np.array([[1.0], [np.nan]])
+    back = from_arrow(schema.decode(points, layout), kind)[name]  # cells that float64 cannot hold
+    assert back.isna().tolist() == [False, True]
+    with pytest.raises(SchemaError):  # integers are what they are
+        schema.check([name], to_arrow(pd.DataFrame({name: pd.Series([5])}))[1].types)
+
+
+def test_numbers_go_back_into_float64():
+    schema = Schema(
+        {"i": Integer(0, 9, nullable=True), "code": Category(["1", "2"]), "b": Boolean(), "x": Number(0, 1, decimals=1)}
+    )
+    frame = pd.DataFrame({"i": [1.0, np.nan], "code": [2.0, 1.0], "b": [1.0, 0.0], "x": [0.5, 0.1]})
+    table, kind = to_arrow(frame)
+    layout = Layout.of(schema, table.column_names, kind.types)
+    pd.testing.assert_frame_equal(from_arrow(schema.decode(schema.encode(table), layout), kind), frame)
 
 
 def test_integers_that_now_may_be_missing_become_floats():
@@ -167,6 +203,16 @@ def test_categories_that_occur_do_not_reach_the_types():
     assert SECRET not in repr(kinds[0])
     kinds = [to_arrow(pl.from_pandas(frame))[1] for frame in (few, many)]
     assert kinds[0] == kinds[1]
+    schema = Schema({"a": Category(["a", "b"])})  # a table of Arrow, or a Parquet file, made from pandas
+    tables = [pa.Table.from_pandas(frame) for frame in (few, many)]
+    assert tables[0].schema.types != tables[1].schema.types
+    layouts = [Layout.of(schema, table.column_names, table.schema.types) for table in tables]
+    assert layouts[0] == layouts[1]
+
+
+def test_schemas_are_copied_and_pickled():
+    assert copy.deepcopy(DECLARED) == DECLARED
+    assert pickle.loads(pickle.dumps(DECLARED)) == DECLARED
 
 
 DECLARED = Schema(

@@ -260,7 +260,7 @@ def changed(header, way, new):
 def test_every_edited_field_is_refused_or_harmless(small, tmp_path):
     """Whatever stands in any field of schema and layout: one ReleaseFileError, or a release that works."""
     path = tmp_path / "edited"
-    header, columns = small.header(), small.measure.columns()
+    header, columns = small.header(), small.measure.columns_of_file()
     files.write(path, header, columns)
     assert load(path).sample(3).num_rows == 3
     ways = [(key, *way) for key in ("schema", "layout") for way in places(header[key])]
@@ -283,7 +283,7 @@ def test_every_edited_field_is_refused_or_harmless(small, tmp_path):
 def test_a_schema_of_another_domain_is_refused(small, tmp_path):
     header = small.header()
     header["schema"]["columns"][1]["high"] = 98
-    files.write(tmp_path / "x", header, small.measure.columns())
+    files.write(tmp_path / "x", header, small.measure.columns_of_file())
     with pytest.raises(ReleaseFileError, match="the schema is not the one that the domain was made of"):
         load(tmp_path / "x")
 
@@ -296,6 +296,21 @@ def test_a_truncated_file_is_refused(small, tmp_path):
         path.write_bytes(whole[:size])
         with pytest.raises(ReleaseFileError):
             load(path)
+
+
+def test_a_flipped_bit_is_noticed(small, tmp_path):
+    """In a page by its checksum, in the header by its second copy."""
+    path = tmp_path / "people.release"
+    small.save(path)
+    whole = path.read_bytes()
+    column = pq.ParquetFile(path).metadata.row_group(0).column(2)
+    last = column.data_page_offset + column.total_compressed_size - 1
+    for place in (last, last - 20, whole.index(b'"epsilon"') + 1, whole.index(b'"private"') + 1):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ReleaseFileError):
+            load(path)
+    path.write_bytes(whole)
+    assert load(path).plan == small.plan
 
 
 def test_the_file_holds_nothing_but_public_declarations(small, tmp_path):

@@ -1,0 +1,137 @@
+"""Wide tables: the column tree on four real tables, beside the results of rivals that are kept as a file.
+
+Ours is pure epsilon; the rivals (`make bench-wide-rivals`) have a delta of 1e-6. The same code measures all: see
+rivals/measure.py. Each of our runs is a process of its own, one thread; CPU seconds are those of fit and sample,
+imports and reading excluded, as for the rivals.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import wide_tables
+from record import RESULTS, save, table
+from rivals import measure
+
+EPSILONS = (0.1, 1, 4)
+SEEDS = (0, 1, 2)
+METRICS = ("tv1", "tv2", "column_w1", "sliced", "w1_excess", "cpu_seconds")
+BARS = {"tv1": 2.0, "tv2": 1.25, "column_w1": 0.5, "sliced": 1.0, "w1_excess": 1.0, "cpu_seconds": 1 / 50}
+MEMORY_BAR = 500
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def schema_of(bounds: measure.Bounds) -> Any:
+    """Return the declaration of a benchmark's table."""
+    import privmeasure as pm
+
+    columns: dict[str, Any] = {}
+    for name, bound in bounds.items():
+        if bound[0] == "category":
+            columns[name] = pm.Category(bound[1], nullable=bound[-1] is True)
+        else:
+            columns[name] = (pm.Number if bound[0] == "number" else pm.Integer)(bound[1], bound[2])
+    return pm.Schema(columns)
+
+
+def one(name: str, epsilon: str, neighbours: str, out: str) -> None:
+    """Fit and sample once, and write rows and costs: the work of one process."""
+    import privmeasure as pm
+
+    real, bounds = wide_tables.load(name)
+    schema = schema_of(bounds)
+    small = real.slice(0, 500)  # loads what is loaded when it is first needed
+    pm.Synthesizer(schema, epsilon=1, neighbours="replace", mechanism="columns", threads=1).fit(small).sample()
+    synth = pm.Synthesizer(schema, epsilon=epsilon, neighbours=neighbours, mechanism="columns", threads=1)
+    start, began = time.process_time(), time.perf_counter()
+    synthetic = synth.fit(real).sample()
+    cost = {"cpu_seconds": time.process_time() - start, "wall_seconds": time.perf_counter() - began}
+    cost["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    np.savez(out, rows=measure.coded(synthetic, bounds), cost=json.dumps(cost))
+
+
+def run(name: str, epsilon: float, neighbours: str, real: np.ndarray, floor: dict[str, Any]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = str(Path(folder) / "rows.npz")
+        command = [sys.executable, __file__, "--one", name, str(epsilon), neighbours, out]
+        subprocess.run(command, check=True, env={**os.environ, **ONE_THREAD})
+        with np.load(out) as stored:
+            rows, cost = stored["rows"], json.loads(str(stored["cost"]))
+    return cost | measure.compare(real, rows, wide_tables.BOUNDS[name], floor)
+
+
+def means(rows: list[dict[str, Any]], *keys: str) -> dict[tuple[Any, ...], dict[str, float]]:
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return {
+        group: {metric: float(np.mean([row[metric] for row in found])) for metric in METRICS}
+        for group, found in groups.items()
+    }
+
+
+def best_rivals(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, float]]:
+    """Return for each table and epsilon the best mean over seeds of any rival, metric by metric."""
+    complete = means([row for row in rows if row["status"] == "complete"], "table", "epsilon", "rival", "method")
+    best: dict[tuple[Any, ...], dict[str, float]] = {}
+    for (name, epsilon, *_), found in complete.items():
+        so_far = best.setdefault((name, epsilon), dict(found))
+        for metric in METRICS:
+            so_far[metric] = min(so_far[metric], found[metric])
+    return best
+
+
+def ratios(ours: list[dict[str, Any]], rivals: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return ours over the best rival's, by table and epsilon, and their geometric means."""
+    best, lines = best_rivals(rivals), []
+    for (name, epsilon), found in means(
+        [r for r in ours if r["neighbours"] == "add-remove"], "table", "epsilon"
+    ).items():
+        if (name, epsilon) in best:
+            ratio = {metric: max(found[metric], 1e-9) / best[name, epsilon][metric] for metric in METRICS}
+            lines.append({"table": name, "epsilon": epsilon, **ratio})
+    for epsilon in dict.fromkeys(line["epsilon"] for line in lines):
+        here = [line for line in lines if line["epsilon"] == epsilon and line["table"] != "geometric mean"]
+        mean = {metric: float(np.exp(np.mean([np.log(line[metric]) for line in here]))) for metric in METRICS}
+        lines.append({"table": "geometric mean", "epsilon": epsilon, **mean})
+    return lines
+
+
+def main() -> None:
+    rivals = json.loads((RESULTS / "wide-rivals.json").read_text())
+    rows = []
+    for name in wide_tables.NAMES:
+        bounds = wide_tables.BOUNDS[name]
+        real = measure.coded(wide_tables.load(name)[0], bounds)
+        floor = rivals["floors"].get(name) or measure.floors(real, bounds)
+        for neighbours, epsilons in (("add-remove", EPSILONS), ("replace", (1,))):
+            for epsilon in epsilons:
+                for seed in SEEDS:
+                    found = run(name, epsilon, neighbours, real, floor)
+                    rows.append({"table": name, "epsilon": epsilon, "neighbours": neighbours, "seed": seed, **found})
+    shown = means(rows, "table", "epsilon", "neighbours")
+    lines = [dict(zip(("table", "epsilon", "neighbours"), key, strict=True)) | found for key, found in shown.items()]
+    print("ours, mean over the runs\n" + table(lines))
+    compared = ratios(rows, rivals["rows"])
+    print("\nratio to the best rival, metric by metric\n" + table(compared))
+    at_one = next(line for line in compared if line["table"] == "geometric mean" and line["epsilon"] == 1)
+    for metric, bar in BARS.items():
+        print(f"{metric:12} {at_one[metric]:.3f}  bar {bar:.3g}: {'met' if at_one[metric] <= bar else 'MISSED'}")
+    peak = max(row["peak_mb"] for row in rows)
+    print(f"peak memory  {peak:.0f} MB  bar {MEMORY_BAR}: {'met' if peak <= MEMORY_BAR else 'MISSED'}")
+    save("wide", rows=rows, means=lines, ratios=compared, peak_mb=peak)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        one(*sys.argv[2:])
+    else:
+        main()

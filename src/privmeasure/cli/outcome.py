@@ -1,0 +1,53 @@
+"""What `fit` and `synthesize` say after epsilon was spent. All of it is public: the plan at the released rows."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privmeasure.cli import terminal
+
+if TYPE_CHECKING:
+    from privmeasure.synthesizer import Synthesizer
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def show_outcome(synthesizer: "Synthesizer", written: dict[str, Any], words: str, *, json: bool, quiet: bool) -> None:
+    """Show what was written, the plan, the mechanism and why, and the warnings of `plan` at the released rows."""
+    from privmeasure.resolution import advice
+
+    plan = synthesizer.plan_
+    warnings = [] if synthesizer.schema is None else advice(synthesizer.schema, plan)
+    if json:
+        found = {"plan": plan.to_json(), "choice": synthesizer.choice, "guarantee": plan.guarantee}
+        terminal.emit(written | found | {"warnings": warnings})
+        return
+    terminal.tell(
+        f"{plan}\nchosen     {plan.mechanism!r}: {synthesizer.choice}\nwritten    {words}",
+        quiet=quiet,
+    )
+    for warning in warnings:
+        terminal.warn(warning, quiet=quiet)
+
+
+@contextmanager
+def kept(path: Path, synthesizer: "Synthesizer", *, ledger: Path | None, release: Path | None = None) -> Iterator[None]:
+    """Say, where a file cannot be written after the fit, that epsilon is gone all the same, and who counts it."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in FULL or "disk is full" in str(error) or "No space left" in str(error)
+        reason = "the disk is full" if full else os.strerror(error.errno) if error.errno else "a file error"
+        counted = f"the ledger {ledger} counts it" if ledger is not None else "no ledger counts it: note it yourself"
+        again = (
+            "Make room or choose another place; another run spends epsilon again."
+            if release is None
+            else f"The release {release} is kept: make room, and draw from it with `privmeasure sample`, for free."
+        )
+        raise OSError(
+            f"{path} was not written: {reason}. The fit was finished, so epsilon = "
+            f"{float(synthesizer.privacy.epsilon):g} counts as spent; {counted}. {again}"
+        ) from None

@@ -16,7 +16,8 @@ from rivals import measure
 
 COLUMNS = (1, 2, 3, 4, 6)
 ROWS = (2_000, 20_000, 200_000)
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
+SLICED = 20_000
 MECHANISMS = ("pmm", "columns")
 
 
@@ -61,7 +62,9 @@ def run(shape: str, k: int, rows: int, seed: int) -> dict[str, object]:
         domain = schema.domain if mechanism == "pmm" else schema.node_domain
         synth = pm.Synthesizer(domain, epsilon=1, neighbours="add-remove", mechanism=mechanism)
         there = measure.scaled(synth.fit(real, insecure_seed=seed).sample(seed=seed), bounds)
-        found[f"{mechanism} sliced"] = measure.sliced(here, there)
+        found[f"{mechanism} sliced"] = measure.sliced(
+            measure.some(here, SLICED, seed), measure.some(there, SLICED, seed)
+        )
         half = min(1_000, rows // 2)
         first, second = (measure.some(here, 2 * half, seed)[i::2] for i in (0, 1))
         floor = measure.exact(first, second)

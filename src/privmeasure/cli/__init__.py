@@ -4,6 +4,7 @@ Nothing heavy is imported before a command runs, so that help comes at once.
 """
 
 import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -93,6 +94,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that a terminal cannot show is no reason to fail
             stream.reconfigure(errors="replace")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small here: more threads only wait for each other
     if WITHOUT_PANDAS.intersection(sys.argv[1:2]):
         sys.meta_path.insert(0, NoPandas)
     sys.exit(run(sys.argv[1:]))

@@ -36,21 +36,33 @@ def draw(
 ) -> NDArray[np.int32]:
     """Return for every row a number drawn in proportion to the weights of its group.
 
-    `weights(groups)` gives a matrix, a row for each group of the slice. The uniforms are multiples of the golden ratio
-    along the sorted rows, from a random start: each is uniform, and every run of rows is evenly spread.
+    `weights(groups)` gives a matrix, a row for each group of the slice. Systematic: of the c rows of a group as many
+    get a number as steps of 1/c, from a random start, fall on its share; which of them is up to their random order. The
+    starts of the groups are multiples of the golden ratio, so that small groups are evenly spread together.
     """
     order = by_group(key, size, rng)
-    groups = key.take(order)
-    uniforms = _golden(len(key), rng)
-    drawn = np.empty(len(key), np.int32)
-    starts = range(0, size, BLOCK)
-    edges = np.searchsorted(groups, [*starts, size]).tolist()
-    for i, first in enumerate(starts):
-        rows = slice(edges[i], edges[i + 1])
-        if rows.start < rows.stop:
-            here = slice(first, min(first + BLOCK, size))
-            drawn[order[rows]] = _inverse(weights(here), groups[rows] - first, uniforms[rows])
+    counts, starts = np.bincount(key, minlength=size), _golden(size, rng)
+    drawn, done = np.empty(len(key), np.int32), 0
+    for first in range(0, size, BLOCK):
+        here = slice(first, min(first + BLOCK, size))
+        rows = int(counts[here].sum())
+        if rows:
+            ladder = np.cumsum(weights(here), axis=1, dtype=np.float64)
+            ladder /= ladder[:, -1:]
+            steps = _steps(ladder, counts[here], starts[here])
+            numbers = np.tile(np.arange(ladder.shape[1], dtype=np.int32), len(ladder))
+            drawn[order[done : done + rows]] = np.repeat(numbers, steps.ravel())
+            done += rows
     return drawn
+
+
+def _steps(ladder: Floats, counts: NDArray[np.int64], starts: Floats) -> NDArray[np.int64]:
+    """Return how many of the rows of each group fall on each of its shares; ladders end at 1."""
+    reached = np.floor(ladder * counts[:, np.newaxis] + starts[:, np.newaxis]).astype(np.int64)
+    np.minimum(reached, counts[:, np.newaxis], out=reached)
+    reached[:, -1] = counts  # whatever the floats say, every row gets a number
+    reached[:, 1:] -= reached[:, :-1].copy()
+    return reached
 
 
 def _golden(count: int, rng: np.random.Generator) -> Floats:
@@ -62,36 +74,27 @@ def _golden(count: int, rng: np.random.Generator) -> Floats:
     return np.asarray(words * 2.0**-53, np.float64)
 
 
-def _inverse(weights: NDArray[np.floating[Any]], groups: Key, uniforms: Floats) -> NDArray[np.int64]:
-    """Return where each uniform falls in the cumulative weights of its group."""
-    count, cells = weights.shape
-    ladder = np.cumsum(weights, axis=1, dtype=np.float64)
-    ladder /= ladder[:, -1:]
-    ladder += np.arange(count)[:, np.newaxis]
-    ladder[:, -1] = np.arange(1, count + 1)
-    place = np.searchsorted(ladder.ravel(), groups + uniforms, side="right") - groups.astype(np.int64) * cells
-    return np.asarray(np.minimum(place, cells - 1), np.int64)
-
-
 def inside(ranks: Groups, mass: Floats, cell: Key, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return for every row, given its rank cell, one of the cells of that group, in proportion to the mass.
 
-    Evenly spread inside each group, so that cells come out in the proportions of the released column.
+    Systematic inside each group, as in `draw`, so that cells come out in the proportions of the released column.
     """
     size = int(ranks.max()) + 1
     filled = np.flatnonzero(mass > 0)
     members = filled[np.argsort(ranks[filled], kind="stable")]
-    starts = np.searchsorted(ranks[members], np.arange(size + 1))
-    if len(members) == size and (np.diff(starts) == 1).all():
+    groups = ranks[members]
+    first = np.searchsorted(groups, np.arange(size + 1))
+    if len(members) == size and (np.diff(first) == 1).all():
         return members.take(cell)
-    order = by_group(cell, size, rng)
-    groups = cell.take(order)
-    counts = np.bincount(cell, minlength=size)
-    place = np.arange(len(cell)) - (np.cumsum(counts) - counts).take(groups)
-    share = (place + rng.random(len(cell))) / counts.take(groups)
+    counts, starts = np.bincount(cell, minlength=size), _golden(size, rng)
     ladder = np.concatenate(([0.0], np.cumsum(mass[members])))
-    low, high = ladder[starts[:-1]].take(groups), ladder[starts[1:]].take(groups)
-    found = np.searchsorted(ladder, low + share * (high - low), side="right") - 1
+    low, whole = ladder[first[:-1]], np.diff(ladder[first])
+    share = (ladder[1:] - low.take(groups)) / whole.take(groups)
+    reached = np.floor(share * counts.take(groups) + starts.take(groups)).astype(np.int64)
+    np.minimum(reached, counts.take(groups), out=reached)
+    reached[first[1:] - 1] = counts  # whatever the floats say, every row gets a cell
+    before = np.concatenate(([0], reached[:-1]))
+    before[first[:-1]] = 0
     drawn = np.empty(len(cell), np.int64)
-    drawn[order] = members.take(np.clip(found, starts[:-1].take(groups), starts[1:].take(groups) - 1))
+    drawn[by_group(cell, size, rng)] = np.repeat(members, reached - before)
     return drawn

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from privmeasure.columns import drawing
 from privmeasure.columns.drawing import draw, inside
 from privmeasure.columns.model import Model
 
@@ -57,8 +56,9 @@ def test_one_order_for_all_columns_is_caught(monkeypatch: pytest.MonkeyPatch) ->
         order, counts = fixed(key, size, rng), np.bincount(key, minlength=size)  # type: ignore[arg-type]
         groups = key[order]
         share = (np.arange(len(key)) - (np.cumsum(counts) - counts)[groups] + 0.5) / counts[groups]
+        ladder = np.cumsum(weights(slice(0, size)), axis=1)
         out = np.empty(len(key), np.int32)
-        out[order] = drawing._inverse(weights(slice(0, size)), groups, share)
+        out[order] = (share[:, None] > (ladder / ladder[:, -1:])[groups, :-1]).sum(axis=1)
         return out
 
     monkeypatch.setattr("privmeasure.columns.model.draw", even)

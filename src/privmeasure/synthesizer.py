@@ -27,9 +27,9 @@ from privmeasure.tables.frames import FrameKind, to_arrow
 from privmeasure.tables.io import open_table
 
 CENTRED = Recipe(placement="centre")
-MOST_JOINT_COLUMNS = 2
-"""Up to so many columns (or groups) `mechanism="auto"` takes one tree over all of them. `benchmarks/crossover.py` finds
-the number again, from simulated shapes."""
+MOST_JOINT_COLUMNS = 3
+"""Up to so many columns (a place counts as two) `mechanism="auto"` takes one tree over all of them. The script
+`benchmarks/crossover.py` finds the number again, from simulated shapes."""
 
 MechanismName = Literal["auto", "pmm", "psmm", "columns"]
 
@@ -122,10 +122,10 @@ class Synthesizer:
             return "pmm", "the space is a domain of points"
         if recipe != DEFAULT or depth is not None:
             return "pmm", "a recipe or a depth was given, which are those of one tree"
-        nodes = len(self.schema.nodes)
-        if nodes <= MOST_JOINT_COLUMNS:
-            return "pmm", f"{nodes} columns: one tree over all of them, up to {MOST_JOINT_COLUMNS}"
-        return "columns", f"{nodes} columns: one tree over more than {MOST_JOINT_COLUMNS} would cut each too seldom"
+        columns = self.schema.domain.width
+        if columns <= MOST_JOINT_COLUMNS:
+            return "pmm", f"{columns} columns: one tree over all of them, up to {MOST_JOINT_COLUMNS}"
+        return "columns", f"{columns} columns: one tree over more than {MOST_JOINT_COLUMNS} would cut each too seldom"
 
     def _column_tree(self, recipe: Recipe, depth: int | None, rows: int | None, threads: int | None) -> ColumnTree:
         if recipe != DEFAULT or depth is not None:

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_fit_sample_inspect(call, folder):
-    fitted = json.loads(call(*FIT, "--json"))
+    fitted = json.loads(call(*FIT, "--mechanism", "columns", "--json"))
     assert fitted["plan"]["privacy"] == {
         "epsilon": "1",
         "delta": 0,
@@ -127,7 +127,8 @@ def test_plan_opens_no_data(call, folder):
     asked = ["plan", "--schema", "people.toml", "--epsilon", "1", "--neighbours", "replace", "--rows", 5000]
     planned = json.loads(call(*asked, "--json"))
     assert [row["epsilon"] for row in planned["epsilons"]] == ["1/10", "1/5", "1/2", "1", "2", "5", "10"]
-    assert f"chosen     'columns': {planned['choice']}" in call(*asked)
+    assert f"chosen     'pmm': {planned['choice']}" in call(*asked)
+    assert "chosen     'columns': as asked" in call(*asked, "--mechanism", "columns")
     arguments = [*asked, "--mechanism", "pmm"]
     planned = json.loads(call(*arguments, "--json"))
     assert planned["plan"]["rows"] == 5000

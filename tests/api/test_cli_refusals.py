@@ -129,8 +129,8 @@ def test_many_categories(call, folder, count):
     values = ",".join(f'"{i:x}"' for i in range(count))
     change(folder, 'values = ["F", "M"]', f"values = [{values}]")
     arguments = ["plan", "--schema", "people.toml", *PROMISE, "--rows", "5000", "--json"]
-    assert json.loads(call(*arguments))["plan"]["mechanism"] == "columns"
-    warnings = json.loads(call(*arguments, "--mechanism", "pmm"))["warnings"]
+    assert json.loads(call(*arguments, "--mechanism", "columns"))["plan"]["mechanism"] == "columns"
+    warnings = json.loads(call(*arguments))["warnings"]
     assert any("weight" in warning for warning in warnings)
 
 

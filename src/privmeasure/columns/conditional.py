@@ -30,6 +30,8 @@ DENSE_CODES = 1 << 20
 LARGEST_STEP, LARGEST_FACTOR = 1e3, 1e12
 """Of a factor in one round, and in all: targets may contradict each other."""
 LEAST = 1e-6
+NOTHING = 1e-200
+"""Weights below are those of combinations that cannot occur."""
 
 Factor = NDArray[np.floating[Any]]
 Weights = NDArray[np.floating[Any]]
@@ -129,6 +131,11 @@ def _step(target: Floats, have: Floats) -> Floats:
     return np.asarray(np.clip(target / np.maximum(have, LEAST), 1 / LARGEST_STEP, LARGEST_STEP), np.float64)
 
 
+def _over(count: Floats, weight: Floats) -> Floats:
+    """Return count / weight, 0 where facts leave a combination no weight: it says nothing about the factors."""
+    return np.divide(count, weight, out=np.zeros_like(count), where=weight > NOTHING)
+
+
 def _start(parent: Parent, cells: int) -> Floats:
     """Return a factor of ones, zeros where facts forbid, for every rank cell of the child."""
     return np.ones((len(parent.table), cells)) if parent.allowed is None else parent.allowed.astype(np.float64)
@@ -168,7 +175,7 @@ def _two(margin: Floats, parents: Sequence[Parent], rows: Combinations) -> Condi
             x = np.minimum(x * _spread(_step(targets[0], have), one), LARGEST_FACTOR)
             have = _gathered(base * y * (scale.T @ x), two)
             y = np.minimum(y * _spread(_step(targets[1], have), two), LARGEST_FACTOR)
-        scale = count / np.maximum((base * x) @ y.T, 1e-300)
+        scale = _over(count, (base * x) @ y.T)
         have = base * (x * (scale @ y)).sum(axis=0)
         base = base * (wanted / np.maximum(have, LEAST))
     return Conditional(base, (x, y))
@@ -179,7 +186,7 @@ def _several(margin: Floats, parents: Sequence[Parent], rows: Combinations) -> C
     chosen = _chosen(rows)
     groups = [group[chosen] for group in rows.groups]
     count = rows.counts[chosen].astype(np.float32)
-    total, base = float(count.sum()), (margin / margin.sum() + 1e-9).astype(np.float32)
+    total, base = float(count.sum()), margin / margin.sum() + 1e-9
     wanted = margin * (total / margin.sum())
     sums = [_Sums(group, len(parent.table)) for group, parent in zip(groups, parents, strict=True)]
     targets = [_target(parent, s.of(count[:, np.newaxis])[:, 0]) for parent, s in zip(parents, sums, strict=True)]
@@ -191,9 +198,11 @@ def _several(margin: Floats, parents: Sequence[Parent], rows: Combinations) -> C
             factors[i] = np.minimum(factors[i] * step, np.float32(LARGEST_FACTOR))
             weights *= step.take(groups[i], axis=0)
         weights *= (count / np.maximum(weights.sum(axis=1), 1e-20))[:, np.newaxis]
-        step = (wanted / np.maximum(weights.sum(axis=0), LEAST)).astype(np.float32)
-        base, weights = base * step, np.multiply(weights, step, out=weights)
-    fitted = Conditional(base, tuple(factors))
+        step = wanted / np.maximum(weights.sum(axis=0), LEAST)
+        base, weights = base * step, np.multiply(weights, step.astype(np.float32), out=weights)
+    # the scale of a row and of the base says nothing: with 1 as the largest, no product of them overflows
+    factors = [factor / np.maximum(factor.max(axis=1, keepdims=True), np.float32(1e-30)) for factor in factors]
+    fitted = Conditional(base / base.max(), tuple(factors))
     return fitted if len(chosen) == len(rows.counts) else _balanced(fitted, margin, rows)
 
 

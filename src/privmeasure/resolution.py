@@ -56,8 +56,9 @@ def _cuts(node: Domain, plan: Plan) -> list[int]:
 
 def advice(schema: Schema, plan: Plan | ColumnPlan) -> list[str]:
     """Return warnings in plain words: columns that come out blind, and categories that leave no cuts for the rest."""
+    facts = _facts(schema)
     if isinstance(plan, ColumnPlan):
-        return _blind_columns(schema, plan)
+        return _blind_columns(schema, plan) + facts
     found = resolutions(schema, plan)
     domains = dict(zip(schema.data, schema.domain.factors, strict=True))
     warnings = []
@@ -81,7 +82,17 @@ def advice(schema: Schema, plan: Plan | ColumnPlan) -> list[str]:
             f"{'stays' if len(others) == 1 else 'stay'} coarse for it. Give categories a weight below 1 in the schema "
             "(weight = 0.1), an order or a taxonomy, leave some out with --columns, or use --mechanism columns."
         )
-    return warnings
+    return warnings + facts
+
+
+def _facts(schema: Schema) -> list[str]:
+    if not schema.never:
+        return []
+    return [
+        f"The schema says of {len(schema.never)} combination{'s' * (len(schema.never) > 1)} that they never occur. No "
+        "row has them, whatever the data say: facts come before measured margins, and where the two contradict each other "
+        "the guarantee is about the released measures, not about the rows."
+    ]
 
 
 def _blind_columns(schema: Schema, plan: ColumnPlan) -> list[str]:

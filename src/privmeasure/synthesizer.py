@@ -178,14 +178,23 @@ class Synthesizer:
             >>> synth.epsilon_for(w1=0.01, rows=50_000)
             0.19
         """
+        self._check_joint("epsilon_for")
         return float(smallest(EPSILONS, lambda epsilon: self._at(epsilon).plan(rows).guarantee, w1, "epsilon"))
 
     def rows_for(self, *, w1: float, epsilon: Any = None) -> int:
         """Return the fewest rows, to two digits, for which an expected W1 distance is guaranteed at an epsilon."""
+        self._check_joint("rows_for")
         mechanism = self.mechanism if epsilon is None else self._at(epsilon)
         mechanism = replace(mechanism, rows=None)
         found: int = smallest(ROWS, lambda rows: mechanism.plan(rows).guarantee, w1, "rows")
         return found
+
+    def _check_joint(self, question: str) -> None:
+        if isinstance(self.mechanism, ColumnTree):
+            raise ArgumentError(
+                f"{question} asks about the joint distribution, for which mechanism='columns' promises nothing. Look "
+                "at plan(rows).columns, each with a guarantee of its own, or use mechanism='pmm'."
+            )
 
     def _at(self, epsilon: Any) -> PMM | PSMM | ColumnTree:
         return replace(self.mechanism, privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
@@ -246,11 +255,18 @@ class Synthesizer:
         plan: Plan | ColumnPlan = self.release_.plan
         return plan
 
-    def sample(self, n: int | None = None, *, seed: int | None = None, order: Order = "random") -> Any:
-        """Return synthetic rows in the form of the data: an array, or the same kind of frame (pyarrow for files)."""
+    def sample(
+        self, n: int | None = None, *, seed: int | None = None, order: Order = "random", where: str | None = None
+    ) -> Any:
+        """Return synthetic rows in the form of the data: an array, or the same kind of frame (pyarrow for files).
+
+        `where` is a condition on the columns of a table; see `TableRelease.sample`.
+        """
         release = self.release_
         if isinstance(release, TableRelease):
-            return release.sample(n, seed=seed, order=order, frame=self._frame, threads=self._threads)
+            return release.sample(n, seed=seed, order=order, frame=self._frame, threads=self._threads, where=where)
+        if where is not None:
+            raise ArgumentError("where needs a table with named columns: give the synthesizer a Schema.")
         return release.sample(n, seed=seed, order=order, threads=self._threads)
 
     def save(self, path: str | Path) -> None:

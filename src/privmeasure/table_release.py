@@ -25,7 +25,7 @@ from privmeasure.plan import Plan
 from privmeasure.release import CellMeasure, Order
 from privmeasure.tables import Boolean, Category, Integer, Layout, Number, Schema
 from privmeasure.tables.base import did_you_mean
-from privmeasure.tables.frames import FrameKind, from_arrow
+from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,6 +130,8 @@ class TableRelease:
         """
         streams = np.random.SeedSequence(seed)
         left = self.total if n is None and not where else n
+        if left is not None:
+            order = "random"  # the first rows that are fine must not all come from the first cells
         tried = 0
         while left is None or left > 0:
             if left is not None and tried > MOST_TRIES * max(n or self.total, 1024):
@@ -211,6 +213,17 @@ class TableRelease:
         if isinstance(certificate, ColumnCertificates):
             return replace(certificate, names=tuple(", ".join(node) for node in self.schema.nodes))
         return certificate
+
+    def distances(self, rows: Any) -> dict[str, float]:
+        """Return for each column (or group) of a release of columns how far rows are from what was released.
+
+        Public. A column's guarantee or certificate plus this distance, in W1, holds for the rows themselves.
+        """
+        if not isinstance(self.measure, ColumnsMeasure):
+            raise ArgumentError("distances are for a release of columns: rows of one tree are its cells exactly.")
+        table, _ = to_arrow(rows)
+        found = self.measure.distances(self.schema.encode(table))
+        return {" and ".join(node): distance for node, distance in zip(self.schema.nodes, found, strict=True)}
 
     def to_frame(self) -> "pa.Table":
         """Return the measure as a pyarrow table of cells; see `CellMeasure.to_frame`."""

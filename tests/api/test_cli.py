@@ -56,6 +56,16 @@ def test_fit_sample_inspect(call, folder):
     assert "certificate" not in call("inspect", "new.release", "--no-certificate")
 
 
+def test_many_columns_are_certified_too(call, folder):
+    """A certificate is shared by all columns: beyond 49 of them its chance grows, and is said."""
+    names = [f"c{i}" for i in range(60)]
+    lines = [f"[columns.{name}]\ntype = 'boolean'" for name in names]
+    (folder / "many.toml").write_text("\n".join(["format = 1", *lines]))
+    (folder / "many.csv").write_text("\n".join([",".join(names)] + [",".join(["true"] * 60)] * 50))
+    call("fit", "many.csv", "--schema", "many.toml", "--epsilon", "5", "--neighbours", "replace", "-o", "many.release")
+    assert "with probability 0.93" in call("inspect", "many.release")
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.csv.gz", "out.parquet"])
 def test_synthesize_to_every_kind_of_file(call, folder, name):
     made = json.loads(

@@ -66,11 +66,16 @@ def _steps(ladder: Floats, counts: NDArray[np.int64], starts: Floats) -> NDArray
 
 
 def _golden(count: int, rng: np.random.Generator) -> Floats:
-    """Return the multiples of the golden ratio modulo 1, from a random start, as multiples of 2^-53."""
+    """Return the multiples of the golden ratio modulo 1, from a random start, as multiples of 2^-53, in random order.
+
+    The order is fresh for every column: where groups have a row or two each, two columns with the same groups would
+    otherwise follow the same steps, and depend on each other.
+    """
     words = np.arange(count, dtype=np.uint64)
     words *= GOLDEN
     words += rng.integers(0, 1 << 64, dtype=np.uint64)
     words >>= np.uint64(11)
+    rng.shuffle(words)
     return np.asarray(words * 2.0**-53, np.float64)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from privmeasure.columns.drawing import draw, inside
 from privmeasure.columns.model import Model
+from privmeasure.columns.pairs import raked
 
 Tables = dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
@@ -44,6 +45,17 @@ def partial_correlations(rows: list[np.ndarray]) -> np.ndarray:
 def test_children_are_independent_given_their_parent() -> None:
     rows = Model(*star()).sample(200_000, np.random.default_rng(0))
     assert np.abs(partial_correlations(rows)).max() < 5
+
+
+def test_children_are_independent_where_a_parent_has_a_row_a_cell() -> None:
+    """Then no order inside the groups tells the children apart: their starts must not follow the same steps."""
+    cells = 64
+    even, half = np.ones(cells), np.array([cells / 2, cells / 2])
+    table = np.full((cells, 2), 0.5), np.arange(cells), np.arange(2)
+    model = Model([even, half, half], {(0, 1): table, (0, 2): table})
+    signs = [np.array(model.sample(cells, np.random.default_rng(seed))[1:]) * 2 - 1 for seed in range(200)]
+    spread = np.std([np.mean(first * second) for first, second in signs])
+    assert 0.7 < spread * np.sqrt(cells) < 1.3  # 1 for independent draws
 
 
 def test_one_order_for_all_columns_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +134,28 @@ def test_forbidden_combinations_never_occur() -> None:
     assert Model(margins, tables).sample(50_000, np.random.default_rng(4))  # and without facts they do occur
     free = Model(margins, tables).sample(50_000, np.random.default_rng(4))
     assert never[0, 2][free[0], free[2]].any()
+
+
+@pytest.mark.parametrize("columns", [4, 7])
+def test_facts_that_leave_nothing_overflow_nowhere(columns: int) -> None:
+    """Combinations of parents without any cell left, and tables that contradict each other: rows all the same."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        sizes = rng.integers(2, 4, columns)
+        margins = [np.ceil(rng.dirichlet(np.full(size, 0.3)) * 1000) for size in sizes]
+        tables = {
+            (i, j): (
+                raked(rng.dirichlet(np.full(sizes[i] * sizes[j], 0.1)).reshape(sizes[i], -1), margins[i], margins[j]),
+                np.arange(sizes[i]),
+                np.arange(sizes[j]),
+            )
+            for i in range(columns)
+            for j in range(i + 1, columns)
+        }
+        never = {(i, j): rng.random((sizes[i], sizes[j])) < 0.5 for i, j in [(0, 1), (0, 2), (1, 2)]}
+        model = Model(margins, tables, forbidden=never)
+        for rows in (model.sample(2000, rng), model.given(1, np.zeros(500, np.int32), rng)):
+            assert all((row >= 0).all() and (row < size).all() for row, size in zip(rows, sizes, strict=True))
 
 
 def test_facts_about_a_pair_that_was_not_measured() -> None:

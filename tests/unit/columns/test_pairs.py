@@ -58,6 +58,15 @@ def test_empty_rows_and_no_mass() -> None:
     assert table.sum() == pytest.approx(10)
 
 
+def test_margins_are_reached_where_noise_emptied_cells() -> None:
+    """Two columns that look like one another, but have other margins: without the cells beside the diagonal, no way."""
+    rows, columns = np.array([70.0, 3.0]), np.array([35.0, 38.0])
+    pair = Pair(0, 1, np.arange(2), np.arange(2), np.array([[60, -9], [-9, 20]]), Fraction(1, 100))
+    table = pair_table(pair, rows, columns, 73.0)
+    assert np.abs(table.sum(axis=1) - rows).max() < 0.1
+    assert np.abs(table.sum(axis=0) - columns).max() < 0.1
+
+
 @pytest.mark.parametrize("shape", [(8, 20), (64, 64), (64, 40), (30, 64), (1, 9)])
 def test_shrinkage_is_that_of_the_singular_values(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(4)

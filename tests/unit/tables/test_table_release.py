@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import privmeasure as pm
 from privmeasure import PMM, Box, Privacy, files
 from privmeasure.blocks import BLOCK
 from privmeasure.engines.memory import ArraySource
@@ -333,3 +334,20 @@ def test_sampling_a_loaded_release_never_loads_private_rooms(small, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "[]"]
+
+
+def test_a_sample_is_near_the_released_columns():
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {"a": rng.random(4000), "b": rng.integers(0, 5, 4000), "c": rng.random(4000), "d": rng.random(4000)}
+    )
+    schema = pm.Schema({"a": pm.Number(0, 1), "b": pm.Integer(0, 4), "c": pm.Number(0, 1), "d": pm.Number(0, 1)})
+    synthesizer = pm.Synthesizer(schema, epsilon=1, neighbours="replace").fit(table)
+    release = synthesizer.release_
+    near = release.distances(synthesizer.sample(seed=0))
+    assert list(near) == ["a", "b", "c", "d"]
+    assert max(near.values()) < 0.02
+    assert release.distances(table.set_column(0, "a", pa.array(np.zeros(4000))))["a"] > 0.3
+    assert pc.min(synthesizer.sample(200, where="a >= 0.5")["a"]).as_py() >= 0.5
+    with pytest.raises(pm.PrivmeasureError, match="joint distribution"):
+        synthesizer.epsilon_for(w1=0.1, rows=4000)

@@ -90,7 +90,7 @@ def _facts(schema: Schema) -> list[str]:
         return []
     return [
         f"The schema says of {len(schema.never)} combination{'s' * (len(schema.never) > 1)} that they never occur. No "
-        "row has them, whatever the data say: facts come before measured margins, and where the two contradict each other "
+        "row has them, whatever the data say: facts come before measured margins. Where the two contradict each other, "
         "the guarantee is about the released measures, not about the rows."
     ]
 

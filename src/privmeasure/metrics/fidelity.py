@@ -199,7 +199,7 @@ def _axes(domain: Domain) -> list[_Axis]:
 
 def _variation(x: Codes, y: Codes, bins: int) -> float:
     p, q = (np.bincount(codes, minlength=bins) / len(codes) for codes in (x, y))
-    return float(np.abs(p - q).sum() / 2)
+    return min(1.0, float(np.abs(p - q).sum() / 2))  # floats may pass 1 by a hair
 
 
 def _joint_variation(x: list[Codes], y: list[Codes], i: int, j: int, axes: list[_Axis]) -> float:

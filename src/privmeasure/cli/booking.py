@@ -5,10 +5,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privmeasure.cli.terminal import progress
 from privmeasure.errors import ArgumentError
 
 if TYPE_CHECKING:
     from privmeasure.synthesizer import Synthesizer
+
+
+def fit_booked(
+    synthesizer: "Synthesizer", data: Path, *, ledger: Path | None, dataset: str | None, note: str, shown: bool
+) -> None:
+    """Spend epsilon on a table: booked before it is opened, with a bar while it is read."""
+    with booked(ledger, dataset, synthesizer, note=note), progress("reading", shown=shown) as advance:
+        synthesizer.fit(data, progress=advance)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.preparing import is_release, read_points, read_release, read_schema
+from privmeasure.cli.preparing import read_points, read_release, read_schema
 from privmeasure.errors import ArgumentError
 
 
@@ -33,6 +33,7 @@ def evaluate(
       privmeasure evaluate people.csv synthetic.csv --schema people.toml
       privmeasure evaluate people.csv people.release --json
     """
+    from privmeasure.loading import is_release
     from privmeasure.metrics.fidelity import STAMP, fidelity
 
     release: Any = read_release(synthetic) if is_release(synthetic) else None

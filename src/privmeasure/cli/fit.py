@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.booking import booked
+from privmeasure.cli.booking import fit_booked
 from privmeasure.cli.outcome import kept, show_outcome
-from privmeasure.cli.preparing import check_header, check_out, read_schema
+from privmeasure.cli.preparing import check_header, check_out
+from privmeasure.cli.promise import promised
 
 
 def fit(
@@ -45,37 +46,31 @@ def fit(
       privmeasure fit people.csv -s people.toml -e 1/2 --neighbours add-remove -o half.release \\
         --ledger book.sqlite --dataset people
     """
-    from privmeasure.synthesizer import Synthesizer
-
-    declared = read_schema(schema, columns)
-    synthesizer = Synthesizer(
-        declared,
-        epsilon=options.read_epsilon(epsilon),
-        neighbours=options.read_neighbours(neighbours),
-        rows=rows,
+    declared, synthesizer = promised(
+        schema,
+        columns=columns,
+        epsilon=epsilon,
+        neighbours=neighbours,
         rows_per_person=rows_per_person,
-        mechanism=options.read_mechanism(mechanism),
+        mechanism=mechanism,
         depth=depth,
+        rows=rows,
         threads=threads,
     )
     if dry_run:
-        check_header(data, declared)
-        _say_fine(declared, data, json=json, quiet=quiet)
+        _check(data, declared, json=json, quiet=quiet)
         return
     if out is None:
         raise typer.BadParameter("a release needs a place: give --out, or --dry-run to check only", param_hint="--out")
     check_out(out, overwrite=overwrite, beside=[data, schema, ledger])
-    with (
-        booked(ledger, dataset, synthesizer, note=note),
-        terminal.progress("reading", shown=not (json or quiet)) as progress,
-    ):
-        synthesizer.fit(data, progress=progress)
+    fit_booked(synthesizer, data, ledger=ledger, dataset=dataset, note=note, shown=not (json or quiet))
     with kept(out, synthesizer, ledger=ledger):
         synthesizer.save(out)
     show_outcome(synthesizer, {"release": str(out)}, str(out), json=json, quiet=quiet)
 
 
-def _say_fine(schema: Any, data: Path, *, json: bool, quiet: bool) -> None:
+def _check(data: Path, schema: Any, *, json: bool, quiet: bool) -> None:
+    check_header(data, schema)
     if json:
         terminal.emit({"dry_run": True, "fits": True, "columns": list(schema.data)})
     else:

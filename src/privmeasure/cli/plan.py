@@ -1,11 +1,11 @@
 """`privmeasure plan`: the guarantee, before any data are opened."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.preparing import read_schema
+from privmeasure.cli.promise import promised
 
 if TYPE_CHECKING:
     from privmeasure.column_plan import ColumnPlan
@@ -41,16 +41,15 @@ def plan(
     """
     from privmeasure.column_plan import ColumnPlan
     from privmeasure.resolution import advice, resolutions
-    from privmeasure.synthesizer import Synthesizer
 
     with terminal.progress("planning", shown=not (json or quiet)):
-        declared = read_schema(schema, columns)
-        synthesizer = Synthesizer(
-            declared,
-            epsilon=options.read_epsilon(epsilon),
-            neighbours=options.read_neighbours(neighbours),
+        declared, synthesizer = promised(
+            schema,
+            columns=columns,
+            epsilon=epsilon,
+            neighbours=neighbours,
             rows_per_person=rows_per_person,
-            mechanism=options.read_mechanism(mechanism),
+            mechanism=mechanism,
             depth=depth,
         )
         planned = synthesizer.plan(rows)
@@ -59,7 +58,6 @@ def plan(
         )
         resolved = resolutions(declared, planned)
         warnings = advice(declared, planned)
-    wide = isinstance(planned, ColumnPlan)
     if json:
         terminal.emit(
             {
@@ -69,15 +67,7 @@ def plan(
                 "vacuous": planned.vacuous,
                 "columns": [column.to_json() for column in resolved],
                 "warnings": warnings,
-                "epsilons": [
-                    {
-                        "epsilon": str(other.privacy.epsilon),
-                        "guarantee": other.guarantee,
-                        "vacuous": other.vacuous,
-                        **({} if wide else {"depth": other.depth}),
-                    }
-                    for other in compared
-                ],
+                "epsilons": [_figures(other) for other in compared],
             }
         )
         return
@@ -85,13 +75,16 @@ def plan(
     if not quiet:
         lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
-        if wide:
-            title, heads, lines = _of_columns(compared)
-        else:
-            title, heads, lines = _of_trees(compared)
-        terminal.table(title, heads, lines)
+        wide = isinstance(planned, ColumnPlan)
+        terminal.table(*(_of_columns(compared) if wide else _of_trees(compared)))
     for warning in warnings:
         terminal.warn(warning, quiet=quiet)
+
+
+def _figures(plan: "Plan | ColumnPlan") -> dict[str, Any]:
+    """Return what the table of epsilons says of one plan; a tree of columns has no depth of its own."""
+    found: dict[str, Any] = {"epsilon": str(plan.privacy.epsilon), "guarantee": plan.guarantee, "vacuous": plan.vacuous}
+    return found | ({"depth": plan.depth} if hasattr(plan, "depth") else {})
 
 
 def _of_trees(plans: "list[Plan]") -> tuple[str, list[str], list[list[str]]]:

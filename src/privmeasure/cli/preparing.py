@@ -112,20 +112,6 @@ def _tables(release: Any, number: int | None, seed: int | None, where: str | Non
     return iter(release.blocks(number, seed=seed, then=table))
 
 
-def is_release(path: Path) -> bool:
-    """Say whether a file is a release; what cannot be read is none."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from privmeasure.files import HEADER_KEY
-
-    try:
-        with pq.ParquetFile(path) as file:
-            return HEADER_KEY in (file.schema_arrow.metadata or {})
-    except (OSError, pa.ArrowException):
-        return False
-
-
 def read_points(path: Path, schema: "Schema") -> Any:
     """Return all rows of a table as points. PRIVATE where the table is. Columns without data need not be there."""
     import numpy as np

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from privmeasure.cli import options, terminal
-from privmeasure.cli.booking import booked
+from privmeasure.cli import options
+from privmeasure.cli.booking import fit_booked
 from privmeasure.cli.outcome import kept, show_outcome
-from privmeasure.cli.preparing import check_out, check_table_out, read_schema, write_rows
+from privmeasure.cli.preparing import check_out, check_table_out, write_rows
+from privmeasure.cli.promise import promised
 
 
 def synthesize(
@@ -45,28 +46,22 @@ def synthesize(
       privmeasure synthesize people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o public.csv
       privmeasure synthesize people.csv -s people.toml -e 1 --neighbours replace -o s.parquet --release s.release -n 100
     """
-    from privmeasure.synthesizer import Synthesizer
-
-    declared = read_schema(schema, columns)
-    synthesizer = Synthesizer(
-        declared,
-        epsilon=options.read_epsilon(epsilon),
-        neighbours=options.read_neighbours(neighbours),
-        rows=rows,
+    _, synthesizer = promised(
+        schema,
+        columns=columns,
+        epsilon=epsilon,
+        neighbours=neighbours,
         rows_per_person=rows_per_person,
-        mechanism=options.read_mechanism(mechanism),
+        mechanism=mechanism,
         depth=depth,
+        rows=rows,
         threads=threads,
     )
     check_table_out(out, overwrite=overwrite, beside=[data, schema, ledger, release])
     if release is not None:
         check_out(release, overwrite=overwrite, beside=[data, schema, ledger])
     shown = not (json or quiet)
-    with (
-        booked(ledger, dataset, synthesizer, note=note),
-        terminal.progress("reading", shown=shown) as progress,
-    ):
-        synthesizer.fit(data, progress=progress)
+    fit_booked(synthesizer, data, ledger=ledger, dataset=dataset, note=note, shown=shown)
     if release is not None:  # first: what epsilon bought is safe, whatever happens to the rows
         with kept(release, synthesizer, ledger=ledger):
             synthesizer.save(release)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from privmeasure.columns.spaces import finest_level
 from privmeasure.domains import Categories, Domain, Finite, Nullable
 from privmeasure.inference import level_variances, noise_variance
+from privmeasure.mechanisms.base import tree_plan
 from privmeasure.mechanisms.bounds import t2
 from privmeasure.mechanisms.schedule import choose_depth, level_weights, split_budget
 from privmeasure.noise.laplace import LARGEST_SCALE
@@ -193,24 +194,11 @@ def column_plan(
     spent = sum(budgets.values(), Fraction(0))
     own = Privacy(spent, privacy.neighbours, privacy.rows_per_person) if spent else privacy
     scales = {level: privacy.sensitivity / budget for level, budget in budgets.items()}
-    diameter, leaf = space.diameter(0), space.diameter(depth)
-    value = t2(space, scales, depth, rows, leaf, blue=True) + total_error * diameter / rows
+    value = t2(space, scales, depth, rows, space.diameter(depth), blue=True) + total_error * space.diameter(0) / rows
     about = "signed differences, best linear inference, the total of all columns"
-    return Plan(
-        mechanism="pmm",
-        privacy=own,
-        rows=rows,
-        rows_are=rows_are,
-        depth=depth,
-        levels=tuple(budgets),
-        budgets=tuple(budgets.values()),
-        scales=tuple(scales.values()),
-        cells=space.size(depth),
-        diameter=diameter,
-        leaf_diameter=leaf,
-        evaluation="whole tree",
-        bounds=(Bound("T2", value, True, about),),
-        memory_bytes=64 << depth,
+    bounds = (Bound("T2", value, True, about),)
+    return tree_plan(
+        "pmm", space, own, budgets, rows=rows, rows_are=rows_are, depth=depth, bounds=bounds, memory_bytes=64 << depth
     )
 
 

@@ -18,7 +18,7 @@ from privmeasure.blocks import thread_count
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Source
 from privmeasure.domains import Box, Domain, Integers
 from privmeasure.errors import ArgumentError
-from privmeasure.mechanisms.base import gate, is_whole, public_total
+from privmeasure.mechanisms.base import gate, is_whole, public_total, tree_plan
 from privmeasure.mechanisms.bounds import hvz, t1, t2, t3, t5
 from privmeasure.mechanisms.compare import flat_bound
 from privmeasure.mechanisms.recipe import DEFAULT, Recipe, RuleName, paper
@@ -139,21 +139,17 @@ class PMM:
         budgets, lazy = self._budgets(self.rows if self.rows is not None else rows)
         depth = max(budgets, default=0)
         scales = {level: self.privacy.sensitivity / budget for level, budget in budgets.items()}
-        return Plan(
-            mechanism="pmm",
-            privacy=self.privacy,
+        return tree_plan(
+            "pmm",
+            self.domain,
+            self.privacy,
+            budgets,
             rows=rows,
             rows_are=rows_are,
             depth=depth,
-            levels=tuple(budgets),
-            budgets=tuple(budgets.values()),
-            scales=tuple(scales.values()),
-            cells=self.domain.size(depth),
-            diameter=self.domain.diameter(0),
-            leaf_diameter=self.domain.diameter(depth),
-            evaluation="lazy" if lazy else "whole tree",
             bounds=self._bounds(scales, depth, rows, lazy=lazy),
             memory_bytes=self._memory(depth, rows, lazy=lazy),
+            lazy=lazy,
         )
 
     def _memory(self, depth: int, rows: int, *, lazy: bool) -> int:

@@ -16,7 +16,7 @@ from privmeasure.blocks import thread_count
 from privmeasure.counts import CellCounts, Partition, Progress, Source
 from privmeasure.domains import Cells, Domain
 from privmeasure.errors import ArgumentError
-from privmeasure.mechanisms.base import gate, is_whole, public_total
+from privmeasure.mechanisms.base import gate, is_whole, public_total, tree_plan
 from privmeasure.mechanisms.bounds import flat
 from privmeasure.mechanisms.compare import flat_budgets, flat_distance, tree_bound
 from privmeasure.mechanisms.complexity import diameter, discrete_norms
@@ -136,19 +136,14 @@ class PSMM:
         scales = {measured: self.privacy.sensitivity / budget for measured, budget in budgets.items()}
         value = flat(self.domain, scales, level, rows, self._rho(level), exact_total=self.privacy.rows_are_public)
         other = tree_bound(self.domain, self.privacy, rows, self.placement, root_first=self.rows is None)
-        return Plan(
-            mechanism="psmm",
-            privacy=self.privacy,
+        return tree_plan(
+            "psmm",
+            self.domain,
+            self.privacy,
+            budgets,
             rows=rows,
             rows_are=rows_are,
             depth=level,
-            levels=tuple(budgets),
-            budgets=tuple(budgets.values()),
-            scales=tuple(scales.values()),
-            cells=self.domain.size(level),
-            diameter=self.domain.diameter(0),
-            leaf_diameter=self.domain.diameter(level),
-            evaluation="whole tree",
             bounds=(Bound("PSMM", value, True, "closest measure; noise bounded along axes or the tree"), other),
             memory_bytes=64 * self.domain.size(level),
         )

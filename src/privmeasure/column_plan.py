@@ -1,16 +1,22 @@
 """What the column tree will do and what it promises, as a value: made from public numbers alone."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, get_args
 
-from privmeasure.errors import ReleaseFileError
+from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.inference import level_variances, noise_variance
 from privmeasure.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy, read_fraction
 
 MOST_COLUMNS = 4096
 """More columns are a mistake, or a hand-edited file."""
+DEEPEST_COLUMN = 22
+"""The deepest level of a column: a file of finer cells would not be read again, nor would memory hold them."""
+MOST_CELLS = 1 << 28
+"""Cells of all columns together that a file may list, each once for its mass and once for each measured level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +29,9 @@ class ColumnPlan:
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x
     Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x <= epsilon, in exact fractions
-                accuracy  each column's own; the tables of chosen pairs before they are made consistent (`pair_error`);
-                          nothing for the joint distribution, nor for pairs that were not chosen
+                accuracy  each column's own; the tables of chosen pairs as they were measured (`pair_error`), in groups
+                          of values; nothing for tables that were made consistent, for pairs that were not chosen, nor
+                          for the joint distribution
     """
 
     privacy: Privacy
@@ -42,6 +49,21 @@ class ColumnPlan:
     rank_cells: int
     diameter: float
     memory_bytes: int
+
+    def __post_init__(self) -> None:
+        """Refuse columns whose release could not be read again: before anything is spent."""
+        for j, column in enumerate(self.columns):
+            if column.depth > DEEPEST_COLUMN:
+                raise ArgumentError(
+                    f"column {j} (from 0, a group counts once) needs cells of level {column.depth}, expected at most "
+                    f"{DEEPEST_COLUMN}: a release could not hold them. Every step of a taxonomy takes levels of its "
+                    "own, and missing values take one: use a flatter taxonomy, or group values."
+                )
+        if _listed_cells(self.columns) > MOST_CELLS:
+            raise ArgumentError(
+                f"the columns have {_listed_cells(self.columns):,} cells to list, expected at most {MOST_CELLS:,}: a "
+                "release could not hold them. Choose fewer columns, or group values."
+            )
 
     @property
     def mechanism(self) -> str:
@@ -100,13 +122,35 @@ class ColumnPlan:
         return self.privacy.sensitivity / self.extra_budget if self.extra_pairs else Fraction(0)
 
     @property
-    def pair_error(self) -> tuple[float, float]:
-        """Bounds of the expected total variation error of a tree table and of an extra table, as noised: m s / (2 n).
+    def rows_error(self) -> float:
+        """A bound of E|N - n|, in rows: of the released number of rows N, which all columns share, from the true n.
 
-        In rank space, of m cells with noise of scale s: E|Lap_Z(s)| <= s, and total variation is half the l_1 distance.
+        N is the inverse-variance mean of the noisy size and of the totals of all columns, rounded: its standard
+        deviation, and a half. 0 where the number of rows is public. Where the size is bought, it is the bound for the
+        split of epsilon that was made.
         """
-        cells, scales = self.pair_cells, (self.tree_scale, self.extra_scale)
-        tree, extra = (min(1.0, float(m * s / (2 * self.rows))) for m, s in zip(cells, scales, strict=True))
+        return rows_error(
+            self.privacy, self.size_budget, [dict(zip(c.levels, c.scales, strict=True)) for c in self.columns]
+        )
+
+    @property
+    def pair_error(self) -> tuple[float, float]:
+        """Bounds of the expected total variation error of a tree table and of an extra table, as they were measured.
+
+        It is half the l_1 distance of (noisy table) / N from (true table) / n, on the groups that earlier releases
+        fixed. It may exceed 1: noisy tables have negative cells. A table that was made consistent has no bound but
+        this and its own distance from the noisy table, which can be computed.
+
+        Notation:   m cells at most, noise of scale s, n true rows, N released rows: `rows`, xi the noise
+                    (m s + rows_error) / (2 N)
+        Guarantee:  | noisy/N - true/n |_1 <= (|xi|_1 + |N - n|) / N, and E|xi|_1 <= m s given all earlier releases:
+                    docs/proofs/selection.md
+        """
+        sides = sorted(column.cells for column in self.columns)[-2:]
+        tree, extra = (
+            (min(cells, math.prod(sides)) * float(scale) + self.rows_error) / (2 * self.rows) if scale else 0.0
+            for cells, scale in zip(self.pair_cells, (self.tree_scale, self.extra_scale), strict=True)
+        )
         return tree, extra
 
     @property
@@ -130,12 +174,15 @@ class ColumnPlan:
             raise ReleaseFileError("the plan is not one of columns")
         rest = {name: item for name, item in value.items() if name != "mechanism"}
         budgets = ("size_budget", "round_budget", "tree_budget", "extra_budget")
+        columns = tuple(Plan.from_json(column) for column in value["columns"])
+        if any(column.depth > DEEPEST_COLUMN for column in columns) or _listed_cells(columns) > MOST_CELLS:
+            raise ReleaseFileError("every column must have cells of a level that can be held")
         plan = cls(
             **{
                 **rest,
                 **{name: read_fraction(value[name]) for name in budgets},
                 "privacy": Privacy.from_json(value["privacy"]),
-                "columns": tuple(Plan.from_json(column) for column in value["columns"]),
+                "columns": columns,
                 "pair_cells": tuple(value["pair_cells"]),
             }
         )
@@ -228,7 +275,27 @@ class ColumnPlan:
             also = f", {extra:.3g} for an extra pair" if self.extra_pairs else ""
             lines.append(
                 f"pairs      expected total variation error of a chosen pair's noisy table at most {tree:.3g}{also},\n"
-                "           between groups of values, before it is made consistent; for other pairs nothing is promised"
+                "           on groups of values; for the table that is made consistent from it nothing is proved, and\n"
+                "           for other pairs nothing is promised"
             )
         lines.append("guarantee  nothing is promised for the joint distribution: each column has its own guarantee")
         return lines
+
+
+def _listed_cells(columns: Sequence[Plan]) -> int:
+    """Return how many cells a file may list for columns: masses, and the noisy counts of every measured level."""
+    return sum(column.cells * (1 + len(column.levels)) for column in columns)
+
+
+def rows_error(privacy: Privacy, size: Fraction, columns: Sequence[Mapping[int, Fraction]]) -> float:
+    """Return a bound of E|N - n| for columns with noise of these scales: see `ColumnPlan.rows_error`.
+
+    Trees with structural zeros know their totals no worse.
+    """
+    if privacy.rows_are_public:
+        return 0.0
+    known = 1 / noise_variance(privacy.sensitivity / size) if size else 0.0
+    for scales in filter(None, columns):
+        measured = {level: noise_variance(scale) for level, scale in scales.items()}
+        known += 1 / max(level_variances(measured, max(scales), blue=True)[0], 1e-300)
+    return 1 / math.sqrt(known) + 0.5 if known else 0.0

@@ -83,8 +83,9 @@ class TableRelease:
 
         Without `n` there are as many as were released. A seed makes rows reproducible, whatever the number of threads.
         `where` is a condition on columns, "age >= 30 and sex = 'F'": there are then `n` rows that satisfy it, or
-        without `n` those of a whole sample. For one column of a release of columns their law is exactly that of the
-        model given the condition; otherwise rows that do not satisfy it are thrown away.
+        without `n` those of a whole sample. Their law is that of all rows given the condition. The one exception is a
+        release of columns whose pairs form rings, and a condition on a column that fewer than one in 64 rows satisfy:
+        that column is as released, the others are drawn given it in another order than usual.
         """
         import pyarrow as pa
 

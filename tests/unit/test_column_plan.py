@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privmeasure.column_plan import ColumnPlan
+from privmeasure import column_plan, files
+from privmeasure.column_plan import DEEPEST_COLUMN, ColumnPlan
+from privmeasure.columns.spaces import finest_level
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sphere
-from privmeasure.errors import PrivmeasureError, ReleaseFileError
-from privmeasure.mechanisms import ColumnTree
+from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
+from privmeasure.inference import noise_variance
+from privmeasure.mechanisms import ColumnTree, tree
 from privmeasure.noise.laplace import LARGEST_SCALE, SMALLEST_SCALE
 from privmeasure.privacy import Privacy
 
@@ -59,7 +62,7 @@ def test_budgets_add_up_exactly_and_scales_are_within_reach(factors, epsilon, ne
 def test_it_speaks_plainly():
     text = str(example())
     assert "nothing is promised for the joint distribution" in text
-    assert "for other pairs nothing is promised" in text
+    assert "for other pairs nothing is promised" in " ".join(text.split())
     assert "columns: 7" in text
     assert example().vacuous
     assert example().guarantee == example().diameter
@@ -70,7 +73,76 @@ def test_the_columns_promise_more_with_more_rows():
     few, many = example(rows=2000), example(rows=200_000)
     assert all(a.guarantee >= b.guarantee for a, b in zip(few.columns, many.columns, strict=True))
     assert few.extra_pairs < many.extra_pairs
-    assert few.pair_error[0] <= 1
+    assert few.pair_error[0] > many.pair_error[0] > 0
+    assert few.pair_error[1] == 0, "there is no extra pair"
+
+
+@pytest.mark.parametrize("people", [1, 2])
+def test_the_error_of_a_pair_is_that_of_its_noise_and_of_the_number_of_rows(people):
+    for neighbours in ("add-remove", "replace"):
+        tool = ColumnTree(Product(FACTORS[:7]), Privacy(1, neighbours, people))
+        plan = tool.plan(50_000)
+        assert (plan.rows_error > 0.5) == (neighbours == "add-remove")
+        for kind, scale in enumerate((plan.tree_scale, plan.extra_scale)):
+            rows = plan.pair_cells[kind] * scale / 2 + Fraction(plan.rows_error) / 2
+            assert plan.pair_error[kind] == pytest.approx(float(rows / plan.rows), rel=1e-12)
+
+
+def test_the_number_of_rows_is_what_the_size_and_the_column_say_together():
+    plan = ColumnTree(Product([Categories(2)]), Privacy(1, "add-remove")).plan(50_000)
+    size, total = noise_variance(1 / plan.size_budget), 2 * noise_variance(plan.columns[0].scales[0])
+    assert plan.rows_error == pytest.approx((1 / size + 1 / total) ** -0.5 + 0.5)
+
+
+def test_a_pair_of_few_values_has_few_cells():
+    plan = ColumnTree(Product([Categories(2), Categories(3), Categories(1)]), Privacy(1, "replace")).plan(10**6)
+    assert plan.pair_cells[0] > 6
+    assert plan.pair_error == (pytest.approx(float(6 * plan.tree_scale / (2 * plan.rows))), 0)
+
+
+def steep(steps: int) -> Categories:
+    """Values of which each is in a group with all that come before it: a taxonomy of as many levels."""
+    groups = [(i / steps, [0] * (i + 1) + [*range(1, steps - i + 1)]) for i in range(1, steps)]
+    return Categories(steps + 1, taxonomy=groups)
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["", "with missing values"])
+def test_a_column_that_a_file_could_not_hold_is_refused_before_anything_is_spent(wrapped):
+    """Few values may need deep trees; the cells are only counted here, never made."""
+    for depth in (DEEPEST_COLUMN, DEEPEST_COLUMN + 1):
+        space = Nullable(steep(depth - 1)) if wrapped else steep(depth)
+        assert finest_level(space) == depth
+        factors = Product([Categories(2), space])
+        if depth == DEEPEST_COLUMN:
+            assert ColumnTree(factors, Privacy(1, "replace")).plan(100).columns[1].depth == depth
+        else:
+            with pytest.raises(ArgumentError, match=r"column 1 .*level 23, expected at most 22.* flatter taxonomy"):
+                ColumnTree(factors, Privacy(1, "replace"))
+
+
+def test_more_cells_than_a_file_lists_are_refused(monkeypatch):
+    factors = Product([Categories(1000), Categories(1000)])  # each is listed twice: masses, and one noisy level
+    monkeypatch.setattr(column_plan, "MOST_CELLS", 4000)
+    plan = ColumnTree(factors, Privacy(1, "replace")).plan(100)
+    monkeypatch.setattr(column_plan, "MOST_CELLS", 3999)
+    with pytest.raises(ArgumentError, match="4,000 cells to list, expected at most 3,999"):
+        ColumnTree(factors, Privacy(1, "replace"))
+    with pytest.raises(ReleaseFileError, match="can be held"):
+        ColumnPlan.from_json(plan.to_json())
+
+
+def test_a_file_with_a_deep_column_is_refused():
+    plan = ColumnTree(Product([Categories(2), steep(DEEPEST_COLUMN)]), Privacy(1, "replace")).plan(100)
+    value = plan.to_json()
+    value["columns"][1] |= {"depth": DEEPEST_COLUMN + 1, "levels": [DEEPEST_COLUMN + 1]}
+    with pytest.raises(ReleaseFileError, match="can be held"):
+        ColumnPlan.from_json(value)
+
+
+def test_what_is_planned_is_what_a_file_may_hold():
+    assert DEEPEST_COLUMN == files.DEEPEST_NOISY
+    assert 1 << DEEPEST_COLUMN <= tree.MOST_KEPT, "noisy counts stay with every release of columns"
+    assert column_plan.MOST_CELLS <= files.LARGEST_ROWS
 
 
 def edits():

@@ -24,8 +24,7 @@ def sample(
     """Write synthetic rows from a release: free, any number, in bounded memory.
 
     The suffix of the output chooses the format: .csv, .tsv (also .gz) or .parquet. Without -n there are as many rows
-    as the release stands for. --where asks for rows that meet a condition: exact in law for one column, by drawing
-    again for several.
+    as the release stands for. --where asks for rows that meet a condition: they have the law of all rows given it.
 
     Examples:
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privmeasure.domains import Bools, Domain, Points, Product
+from privmeasure.domains import Bools, Domain, Nullable, Points, Product
 from privmeasure.errors import ReleaseFileError
 
 Interval = tuple[float, float]
@@ -60,10 +60,10 @@ class Condition:
     def cells(self, space: Domain, level: int) -> tuple[Bools, Bools]:
         """Return which cells of a level may hold a point that is meant, and which hold no other points.
 
-        Where a cell mixes missing and present values nothing is certain.
+        Where cells mix missing and present values all are possible and none is certain.
         """
         possible, certain = np.ones(1 << level, bool), np.zeros(1 << level, bool)
-        if level == 0 or isinstance(space, Product):
+        if _mixes(space, self.coordinate, level):
             return possible, certain
         for start in range(0, 1 << level, CELLS_AT_A_TIME):
             codes = np.arange(start, min(start + CELLS_AT_A_TIME, 1 << level), dtype=np.uint64)
@@ -110,16 +110,36 @@ class Condition:
 
 
 Fact = tuple[Condition, Condition]
-"""Two conditions on different columns that never hold together."""
+"""Two conditions on different columns, perhaps of one group, that never hold together."""
+
+
+def part_of(space: Domain, coordinate: int) -> tuple[int, Domain, int]:
+    """Return the factor of a product that a coordinate lies in: its number, itself, and the coordinate in it.
+
+    A space that is no product is its own factor.
+    """
+    if not isinstance(space, Product):
+        return 0, space, coordinate
+    i = next(i for i, place in enumerate(space.columns) if coordinate < place.stop)
+    return i, space.factors[i], coordinate - space.columns[i].start
+
+
+def _mixes(space: Domain, coordinate: int, level: int) -> bool:
+    """Say whether a cell of a level holds missing and present values of a coordinate: its part was not cut yet."""
+    if not isinstance(space, Product):
+        return isinstance(space, Nullable) and level == 0
+    i, factor, at = part_of(space, coordinate)
+    return _mixes(factor, at, space.cuts(level)[i])
 
 
 def apart(facts: Sequence[Fact], spaces: Sequence[Domain]) -> dict[int, Any]:
     """Return for each column that a fact names the function that gives, for a level, the cells that facts tell apart.
 
-    It is what `ColumnTree(apart=...)` takes: no group of cells then straddles what a fact is about.
+    It is what `ColumnTree(apart=...)` takes: no group of cells then straddles what a fact is about. Facts inside one
+    group of columns need no such thing: its cells lose their mass one by one.
     """
     named: dict[int, list[Condition]] = {}
-    for condition in (condition for fact in facts for condition in fact):
+    for condition in (condition for fact in facts for condition in fact if fact[0].column != fact[1].column):
         named.setdefault(condition.column, []).append(condition)
 
     def sets(column: int) -> Any:
@@ -136,10 +156,10 @@ def broken(facts: Sequence[Fact], points: Points, domain: Product) -> Bools:
     return wrong
 
 
-def by_column(conditions: Sequence[Condition]) -> Mapping[tuple[int, int], Condition]:
-    """Return one condition for each column that is named: all that is said of it."""
-    found: dict[tuple[int, int], Condition] = {}
+def by_column(conditions: Sequence[Condition]) -> Mapping[int, tuple[Condition, ...]]:
+    """Return for each factor that is named all that is said of it: one condition for each of its columns."""
+    found: dict[int, dict[int, Condition]] = {}
     for condition in conditions:
-        place = condition.column, condition.coordinate
-        found[place] = found[place].both(condition) if place in found else condition
-    return found
+        said, at = found.setdefault(condition.column, {}), condition.coordinate
+        said[at] = said[at].both(condition) if at in said else condition
+    return {column: tuple(said.values()) for column, said in found.items()}

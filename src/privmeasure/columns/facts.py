@@ -76,10 +76,6 @@ def _fact(schema: Schema, text: str) -> Fact:
             f"is about {len(found)} column{'' if len(found) == 1 else 's'}; a fact is about exactly two."
         )
     one, two = found
-    if one.column == two.column:
-        raise ConditionError(
-            "is about two columns of one group, which are released together. Take one out of the group."
-        )
     return one, two
 
 

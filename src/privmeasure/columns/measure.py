@@ -39,10 +39,10 @@ class ColumnsMeasure:
 
     `ranks[j]` gives every cell of column j its rank cell, on which pairs were measured. `facts` are combinations of two
     columns that never occur: they are public, are kept in every row, and come before released margins where the two
-    contradict each other.
+    contradict each other. Two columns of one group may be meant too: see `RowMaker`.
 
-    Guarantee:  each column has its own, `plan.columns[j].guarantee`, about the released measure of the column; nothing
-                is promised for the joint distribution
+    Guarantee:  each column has its own, `plan.columns[j].guarantee`, about the released measure of the column, from
+                which rows differ where facts override it; nothing is promised for the joint distribution
     """
 
     domain: Product
@@ -71,7 +71,7 @@ class ColumnsMeasure:
     @cached_property
     def model(self) -> Model:
         """The distribution of rank cells that follows from columns, pairs and facts."""
-        margins = [np.bincount(g, weights=m).astype(np.float64) for g, m in zip(self.ranks, self.masses, strict=True)]
+        margins = self._maker.margins  # of the columns as they are released, but for what facts inside groups forbid
         tables: dict[tuple[int, int], Table] = {
             (pair.first, pair.second): (
                 pair_table(pair, margins[pair.first], margins[pair.second], float(self.total)),
@@ -80,11 +80,11 @@ class ColumnsMeasure:
             )
             for pair in self.pairs
         }
-        return Model(margins, tables, forbidden=self._maker.forbidden(self.facts))
+        return Model(margins, tables, forbidden=self._maker.forbidden())
 
     @cached_property
     def _maker(self) -> RowMaker:
-        return RowMaker(self.domain, self.columns, self.ranks, self.masses)
+        return RowMaker(self.domain, self.columns, self.ranks, self.masses, self.facts)
 
     # ----------------------------------------------------------------------------------------------------------- rows
 
@@ -100,7 +100,8 @@ class ColumnsMeasure:
         """Return synthetic rows: without `n` as many as were released.
 
         Rows are in random order, whatever `order` says. A seed makes them reproducible, whatever the number of
-        threads. With conditions, rows that satisfy them all: `n` of them, or those of a whole sample.
+        threads. With conditions, rows that satisfy them all: `n` of them, or those of a whole sample. Their law is that
+        of the model given the conditions, but for rare ones: see `RowMaker.given`.
         """
         pieces = list(self.blocks(n, seed=seed, order=order, threads=threads, where=where))
         return np.concatenate(pieces) if pieces else np.empty((0, self.domain.width))
@@ -157,7 +158,7 @@ class ColumnsMeasure:
             return Drawn(self.model.sample(count, rng))
 
         conditions = () if filtered else where
-        points = maker.accepted(n, drawn, rng, threads, facts=self.facts, where=conditions)
+        points = maker.accepted(n, drawn, rng, threads, where=conditions)
         return points[maker.satisfied(points, where)] if where and filtered else points
 
     # -------------------------------------------------------------------------------------------------------- answers

@@ -1,6 +1,6 @@
 """Columns as a graph: released margins, and the tables of measured pairs. Columns are drawn one after the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,22 +102,62 @@ class Model:
     def given(self, column: int, cells: Cells, rng: np.random.Generator) -> list[Cells]:
         """Return rows whose rank cells in one column are given, the others drawn given these.
 
-        Conditionals are fitted to rows of the whole model first: the rows at hand are not like them.
+        Columns come in the order that begins with that one. Where some column has several parents another order is
+        another law: see `same_law_from`.
         """
         order = self.order(column)
-        if column not in self._fitted:  # always the same rows: what is drawn depends on the seed alone
-            self._fitted[column] = self._sample(order, FITTED_ON, np.random.default_rng(0))[1]
-        fitted, drawn = self._fitted[column], {column: cells}
-        for c in order[1:]:
-            law = fitted[c]
+        drawn = {column: cells}
+        self._draw_next(order[1:], self._laws(order), drawn, len(cells), rng)
+        return [drawn[c] for c in range(len(self.margins))]
+
+    def among(self, column: int, n: int, meant: Callable[[Cells], Bools], rng: np.random.Generator) -> list[Cells]:
+        """Return those of n rows that are meant, as their rank cells in one column tell.
+
+        Columns come in the order of `sample`; after that one, only rows that are kept go on.
+        """
+        order = self.order()
+        laws, head = self._laws(order), order.index(column) + 1
+        drawn: dict[int, Cells] = {}
+        self._draw_next(order[:head], laws, drawn, n, rng)
+        keep = np.flatnonzero(meant(drawn[column]))
+        drawn = {c: cells.take(keep) for c, cells in drawn.items()}
+        self._draw_next(order[head:], laws, drawn, len(keep), rng)
+        return [drawn[c] for c in range(len(self.margins))]
+
+    def same_law_from(self, column: int) -> bool:
+        """Say whether rows drawn from one column on have the law of those of `sample`.
+
+        They do where no column has several parents (pairs then are as measured in any direction), or where the column
+        comes first anyhow.
+        """
+        order = self.order()
+        several = any(len(self._near[c].intersection(order[:i])) > 1 for i, c in enumerate(order))
+        return column == order[0] or not several
+
+    def _laws(self, order: Sequence[int]) -> dict[int, Law]:
+        """Return conditionals that are fitted to rows of the whole model: rows that are chosen are not like them."""
+        if order[0] not in self._fitted:  # always the same rows: what is drawn depends on the seed alone
+            self._fitted[order[0]] = self._sample(order, FITTED_ON, np.random.default_rng(0))[1]
+        return self._fitted[order[0]]
+
+    def _draw_next(
+        self,
+        columns: Sequence[int],
+        laws: Mapping[int, Law],
+        drawn: dict[int, Cells],
+        n: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Add these columns to those that n rows have already."""
+        for c in columns:
+            law = laws[c]
             if law is None:
-                drawn[c] = self._alone(c, len(cells), rng)
+                drawn[c] = self._alone(c, n, rng)
                 continue
             names, conditional_ = law
             parents = self._parents(c, names, drawn)
             rows = Combinations.of([p.key for p in parents], [len(p.table) for p in parents])
             drawn[c] = _drawn(conditional_, rows, rng)
-        return [drawn[c] for c in range(len(self.margins))]
 
     def _sample(self, order: Sequence[int], n: int, rng: np.random.Generator) -> tuple[list[Cells], dict[int, Law]]:
         """Return rows, and for each column its parents and its distribution given them."""

@@ -55,8 +55,8 @@ def read_columns(
         while rest and rest[0][0].get("column") == j and type(rest[0][0]["column"]) is int:
             about, part = rest.pop(0)
             own[j].append(({name: value for name, value in about.items() if name != "column"}, part))
-        if not own[j] or plan.columns[j].depth > files.DEEPEST_NOISY:
-            raise ReleaseFileError("every column must have its cells, of a level that can be held")
+        if not own[j]:
+            raise ReleaseFileError("every column must have its cells")
     columns = [
         CellMeasure.from_parts(space, own_plan, recipe, private, described)
         for space, own_plan, described in zip(spaces, plan.columns, own, strict=True)

@@ -11,7 +11,6 @@ from fractions import Fraction
 
 from privmeasure.columns.spaces import finest_level
 from privmeasure.domains import Categories, Domain, Finite, Nullable
-from privmeasure.inference import level_variances, noise_variance
 from privmeasure.mechanisms.base import tree_plan
 from privmeasure.mechanisms.bounds import t2
 from privmeasure.mechanisms.schedule import choose_depth, level_weights, split_budget
@@ -183,35 +182,20 @@ def most_ranks(sizes: Sequence[int], wanted: int) -> int:
 
 
 def column_plan(
-    space: Domain, budgets: Mapping[int, Fraction], privacy: Privacy, rows: int, rows_are: RowsAre, total_error: float
+    space: Domain, budgets: Mapping[int, Fraction], privacy: Privacy, rows: int, rows_are: RowsAre, rows_error: float
 ) -> Plan:
     """Return the plan of one column with its guarantee: T2 for its levels, and the error of the number of rows.
 
-    `total_error` bounds E|N - n|, of the number of rows N that all columns share: it moves as much mass by at most the
+    `rows_error` bounds E|N - n|, of the number of rows N that all columns share: it moves as much mass by at most the
     diameter. The estimates descend from the best linear estimate of n, so that T2's variances are upper bounds.
     """
     depth = max(budgets, default=0)
     spent = sum(budgets.values(), Fraction(0))
     own = Privacy(spent, privacy.neighbours, privacy.rows_per_person) if spent else privacy
     scales = {level: privacy.sensitivity / budget for level, budget in budgets.items()}
-    value = t2(space, scales, depth, rows, space.diameter(depth), blue=True) + total_error * space.diameter(0) / rows
+    value = t2(space, scales, depth, rows, space.diameter(depth), blue=True) + rows_error * space.diameter(0) / rows
     about = "signed differences, best linear inference, the total of all columns"
     bounds = (Bound("T2", value, True, about),)
     return tree_plan(
         "pmm", space, own, budgets, rows=rows, rows_are=rows_are, depth=depth, bounds=bounds, memory_bytes=64 << depth
     )
-
-
-def total_error(split: Split, privacy: Privacy) -> float:
-    """Return a bound of E|N - n|: N is the inverse-variance mean of the noisy size and the totals of all columns.
-
-    The standard deviation, and half for the rounding. Trees with structural zeros know their totals no worse.
-    """
-    if privacy.rows_are_public:
-        return 0.0
-    known = 1 / noise_variance(privacy.sensitivity / split.size) if split.size else 0.0
-    for budgets in split.columns:
-        if budgets:
-            measured = {level: noise_variance(privacy.sensitivity / budget) for level, budget in budgets.items()}
-            known += 1 / max(level_variances(measured, max(budgets), blue=True)[0], 1e-300)
-    return 1 / math.sqrt(known) + 0.5

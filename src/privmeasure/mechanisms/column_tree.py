@@ -21,7 +21,7 @@ from itertools import combinations
 import numpy as np
 
 from privmeasure.blocks import thread_count
-from privmeasure.column_plan import MOST_COLUMNS, ColumnPlan
+from privmeasure.column_plan import MOST_COLUMNS, ColumnPlan, rows_error
 from privmeasure.columns.measure import ColumnsMeasure
 from privmeasure.columns.pairs import Pair
 from privmeasure.columns.ranks import Groups, rank
@@ -31,7 +31,7 @@ from privmeasure.domains import Bools, Domain, Product
 from privmeasure.errors import ArgumentError
 from privmeasure.inference import Estimate, noise_variance
 from privmeasure.mechanisms.base import gate, is_whole, public_total
-from privmeasure.mechanisms.column_schedule import Split, column_plan, plan_pairs, split_over, total_error
+from privmeasure.mechanisms.column_schedule import Split, column_plan, plan_pairs, split_over
 from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
 from privmeasure.mechanisms.recipe import DEFAULT
 from privmeasure.mechanisms.tree import add_noise, consistent_leaves, kept_counts, noisy_levels, total_estimate
@@ -111,7 +111,8 @@ class ColumnTree:
         return split_over(self.spaces, self.privacy, rows, buy_size=self._buys_size)
 
     def _plan(self, split: Split, rows: int, rows_are: RowsAre) -> ColumnPlan:
-        error = total_error(split, self.privacy)
+        scales = [{level: self.privacy.sensitivity / e for level, e in own.items()} for own in split.columns]
+        error = rows_error(self.privacy, split.size, scales)
         columns = tuple(
             column_plan(space, budgets, self.privacy, rows, rows_are, error)
             for space, budgets in zip(self.spaces, split.columns, strict=True)
@@ -138,9 +139,9 @@ class ColumnTree:
             memory_bytes=6 * (sum(kept) ** 2 - sum(size**2 for size in kept))  # 12 bytes a cell of every pair
             + sum(column.memory_bytes for column in columns),
         )
-        scales = [self.privacy.sensitivity / split.size] if split.size else []
-        scales += [plan.selection_scale, plan.tree_scale, plan.extra_scale]
-        for scale in [*scales, *(scale for column in columns for scale in column.scales)]:
+        checked = [self.privacy.sensitivity / split.size] if split.size else []
+        checked += [plan.selection_scale, plan.tree_scale, plan.extra_scale]
+        for scale in [*checked, *(scale for column in columns for scale in column.scales)]:
             if scale:
                 check_scale(scale)  # before anything is spent
         return plan

@@ -31,7 +31,7 @@ def noisy_max(
 
     Notation:   D sensitivity    p = exp(-epsilon / (2 D))
     Guarantee:  privacy   epsilon-DP: docs/proofs/selection.md
-    References: permute-and-flip (McKenna and Sheldon 2020) on whole numbers; report noisy max
+    References: permute-and-flip (McKenna and Sheldon 2020), which breaks ties at random; here the first wins
 
     Examples:
         >>> scores = np.array([0, 3, 1000])

@@ -289,12 +289,6 @@ def test_facts_that_leave_something() -> None:
         assert len(forbidden_pairs(Schema(COLUMNS, never=never))) == len(never)
 
 
-def test_facts_in_a_group_are_refused() -> None:
-    schema = Schema(COLUMNS, groups=[("sex", "age")], never="sex = 'M' and age < 3")
-    with pytest.raises(SchemaError, match="one group"):
-        forbidden_pairs(schema)
-
-
 # ------------------------------------------------------------------------------------------------------------ where
 
 

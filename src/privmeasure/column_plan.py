@@ -24,8 +24,8 @@ class ColumnPlan:
     """The split of one budget over columns, selection and pairs. Frozen; `to_json` and `from_json` are inverse.
 
     `columns[j]` is the plan of column j by itself: its privacy is what the column costs, its guarantee is the column's
-    own. A column with a single value costs nothing. `rank_cells` is the most groups that a column has among pairs,
-    `pair_cells` the most cells of a table of the tree and of an extra table.
+    own. A column with a single value costs nothing. `pair_sides` are the most groups of its values that a column has in
+    a table of the tree, and in an extra table.
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x
     Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x <= epsilon, in exact fractions
@@ -45,8 +45,7 @@ class ColumnPlan:
     tree_budget: Fraction
     extra_pairs: int
     extra_budget: Fraction
-    pair_cells: tuple[int, int]
-    rank_cells: int
+    pair_sides: tuple[int, int]
     diameter: float
     memory_bytes: int
 
@@ -122,6 +121,13 @@ class ColumnPlan:
         return self.privacy.sensitivity / self.extra_budget if self.extra_pairs else Fraction(0)
 
     @property
+    def pair_cells(self) -> tuple[int, int]:
+        """The most cells of a table of the tree and of an extra table; 0 where there are none."""
+        most = sorted(column.cells for column in self.columns)[-2:]
+        tree, extra = (math.prod(min(side, size) for size in most) if side else 0 for side in self.pair_sides)
+        return tree, extra
+
+    @property
     def rows_error(self) -> float:
         """A bound of E|N - n|, in rows: of the released number of rows N, which all columns share, from the true n.
 
@@ -146,9 +152,8 @@ class ColumnPlan:
         Guarantee:  | noisy/N - true/n |_1 <= (|xi|_1 + |N - n|) / N, and E|xi|_1 <= m s given all earlier releases:
                     docs/proofs/selection.md
         """
-        sides = sorted(column.cells for column in self.columns)[-2:]
         tree, extra = (
-            (min(cells, math.prod(sides)) * float(scale) + self.rows_error) / (2 * self.rows) if scale else 0.0
+            (cells * float(scale) + self.rows_error) / (2 * self.rows) if scale else 0.0
             for cells, scale in zip(self.pair_cells, (self.tree_scale, self.extra_scale), strict=True)
         )
         return tree, extra
@@ -164,8 +169,8 @@ class ColumnPlan:
         for name in ("size_budget", "round_budget", "tree_budget", "extra_budget"):
             value[name] = str(value[name])
         columns = [column.to_json() for column in self.columns]
-        privacy, cells = self.privacy.to_json(), list(self.pair_cells)
-        return {"mechanism": self.mechanism} | value | {"privacy": privacy, "columns": columns, "pair_cells": cells}
+        privacy, sides = self.privacy.to_json(), list(self.pair_sides)
+        return {"mechanism": self.mechanism} | value | {"privacy": privacy, "columns": columns, "pair_sides": sides}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "ColumnPlan":
@@ -183,7 +188,7 @@ class ColumnPlan:
                 **{name: read_fraction(value[name]) for name in budgets},
                 "privacy": Privacy.from_json(value["privacy"]),
                 "columns": columns,
-                "pair_cells": tuple(value["pair_cells"]),
+                "pair_sides": tuple(value["pair_sides"]),
             }
         )
         plan._check()
@@ -191,10 +196,10 @@ class ColumnPlan:
 
     def _check(self) -> None:
         """Refuse fields of a wrong type, and budgets that are not what the promise allows."""
-        wholes = [self.rows, self.rounds, self.tree_pairs, self.extra_pairs, self.rank_cells, self.memory_bytes]
+        wholes = [self.rows, self.rounds, self.tree_pairs, self.extra_pairs, self.memory_bytes]
         if not (
-            all(type(whole) is int and 0 <= whole < 2**63 for whole in [*wholes, *self.pair_cells])
-            and len(self.pair_cells) == 2
+            all(type(whole) is int and 0 <= whole < 2**63 for whole in [*wholes, *self.pair_sides])
+            and len(self.pair_sides) == 2
             and type(self.diameter) in (int, float)
             and 0 <= self.diameter < math.inf
             and self.rows_are in get_args(RowsAre)

@@ -100,7 +100,7 @@ class TrueMargins(TruePairs):
     """A wrong mechanism: what is expected of a pair comes from its true margins."""
 
     def _independent(self, t):
-        table = self._true(t, self._score_cells).astype(float)
+        table = self._true(t, self._score_side).astype(float)
         return np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
 
 
@@ -118,14 +118,14 @@ def rounds_of(table: Table, margins: Margins, plan, path: tuple[int, ...], monke
     true = kind(NAMES, counts_of(table), columns, replace(plan, rows=sum(margins[0])))
     with monkeypatch.context() as patch:
         patch.setattr(pairs, "noisy_max", scripted)
-        true._tree([true._scored(t) for t in range(3)], None)
+        true._tree([true._true(t, true._score_side) for t in range(3)], None)
     return seen
 
 
 def plan_for(relation: str):
     plan = mechanism(relation).plan(4)
     assert plan.rounds == 2 + plan.extra_pairs
-    return replace(plan, pair_cells=(9, 9), rank_cells=3)  # no cells merged: the finest that there is to see
+    return replace(plan, pair_sides=(3, 3))  # no cells merged: the finest that there is to see
 
 
 PATHS = [(0, 0), (0, 1), (1, 0), (2, 1)]

@@ -231,14 +231,14 @@ def test_a_round_of_either_layer_costs_at_most_its_budget_and_nearly_all_of_it(r
 def test_a_whole_transcript_costs_at_most_epsilon_and_nearly_all_of_it(relation, people):
     """Size, columns, tree, tables of the tree, further pairs and their tables: for neighbours of up to two rows."""
     found = played(relation, people)
-    assert 0.9 < worst_transcript(found) <= 1 + ROUNDING
-    assert worst_transcript(found, HALF) > 1.8, "half of all scales is a violation"
+    assert 0.85 < worst_transcript(found) <= 1 + ROUNDING
+    assert worst_transcript(found, HALF) > 1.7, "half of all scales is a violation"
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_two_rows_of_a_person_who_was_promised_one_are_a_violation(relation):
     found = played(relation, differ=2)
-    assert worst_transcript(found) > 1.8
+    assert worst_transcript(found) > 1.7
     assert worst_round(found, layer=2) > 1.2
 
 

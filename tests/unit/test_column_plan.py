@@ -96,7 +96,8 @@ def test_the_number_of_rows_is_what_the_size_and_the_column_say_together():
 
 def test_a_pair_of_few_values_has_few_cells():
     plan = ColumnTree(Product([Categories(2), Categories(3), Categories(1)]), Privacy(1, "replace")).plan(10**6)
-    assert plan.pair_cells[0] > 6
+    assert plan.pair_sides[0] > 3
+    assert plan.pair_cells == (6, 0)
     assert plan.pair_error == (pytest.approx(float(6 * plan.tree_scale / (2 * plan.rows))), 0)
 
 
@@ -155,10 +156,10 @@ def edits():
         "no rows": {"rows": 0},
         "an unknown origin": {"rows_are": "guessed"},
         "endless": {"diameter": float("inf")},
-        "three kinds of pairs": {"pair_cells": [1, 2, 3]},
+        "three kinds of pairs": {"pair_sides": [1, 2, 3]},
         "a negative number": {"extra_pairs": -1},
         "no columns": {"columns": []},
-        "a float": {"rank_cells": 2.5},
+        "a float": {"pair_sides": [2.5, 2]},
         "another promise": {"privacy": Privacy(1, "add-remove", 2).to_json()},
         "a size that is public": {"privacy": Privacy(1, "replace").to_json()},
     }

@@ -283,7 +283,7 @@ def test_many_columns_share_a_limit_of_cells():
     factors = [Box([(0, 1)]) if j % 2 else Categories(3 + j % 5) for j in range(k)]
     tool = ColumnTree(Product(factors), Privacy(50, "replace"))
     plan = tool.plan(10**9)
-    assert plan.rank_cells < column_schedule.MOST_RANKS
+    assert plan.pair_sides[0] < column_schedule.MOST_GROUPS
     assert plan.memory_bytes < 1 << 28
     points = np.random.default_rng(0).random((rows, k))
     measure = tool.release(ArraySource(points, width=k), Key.insecure(1))

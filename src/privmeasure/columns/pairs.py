@@ -43,8 +43,9 @@ class Pair:
 def pair_table(pair: Pair, first_margin: Floats, second_margin: Floats, total: float) -> Floats:
     """Return masses on the cells of a pair's grid with the margins of the rank cells that are given.
 
-    What differs from independence is stripped of noise by its singular values; then the nearest masses of the total
-    are taken, and raked to the margins.
+    What differs from independence has no margins of its own: those of the noise are taken off, the columns know them
+    better. The rest is stripped of noise by its singular values; then the nearest masses of the total are taken, and
+    raked to the margins.
     """
     rows, columns = (
         np.bincount(groups, weights=margin).astype(np.float64)
@@ -52,12 +53,23 @@ def pair_table(pair: Pair, first_margin: Floats, second_margin: Floats, total: f
     )
     independent = np.outer(rows, columns) / max(total, 1e-300)
     deviation = NOISE_SHARE * math.sqrt(noise_variance(pair.scale))
-    smooth = independent + shrunk(pair.noisy - independent, deviation)
+    smooth = independent + shrunk(centred(pair.noisy - independent), deviation)
     table = simplex(smooth.ravel(), total).reshape(smooth.shape)
     table = np.where(table.sum(axis=1, keepdims=True) > 0, table, independent)
     table = np.where(table.sum(axis=0) > 0, table, independent)
     table = (1 - POSSIBLE) * table + POSSIBLE * independent
     return raked(table, rows, columns)
+
+
+def centred(matrix: Floats) -> Floats:
+    """Return the nearest matrix whose rows and columns all sum to 0.
+
+    Examples:
+        >>> centred(np.array([[5.0, 1.0], [1.0, 1.0]]))
+        array([[ 1., -1.],
+               [-1.,  1.]])
+    """
+    return np.asarray(matrix - matrix.mean(axis=1, keepdims=True) - matrix.mean(axis=0) + matrix.mean(), np.float64)
 
 
 def shrunk(matrix: Floats, deviation: float) -> Floats:

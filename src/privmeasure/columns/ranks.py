@@ -4,7 +4,6 @@ Pairs of columns are measured on ranks. Coarser grids are groups of rank cells, 
 whatever their resolution.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,25 +94,6 @@ def _compact(cut: Groups, labels: Groups, filled: Bools, ordered: bool) -> tuple
         before = np.maximum.accumulate(np.where(filled, np.arange(len(key)), -1))
         return np.where(before >= 0, number[before], 0), len(keys)
     return np.where(filled, number, len(keys) - 1), len(keys)
-
-
-def grid(first: int, second: int, cells: float) -> tuple[int, int]:
-    """Return how many groups of two columns, of at most `first` and `second`, make a table of about `cells` cells.
-
-    A column of few values leaves more of them to the other. Neither gets fewer than 2, where it has them.
-
-    Examples:
-        >>> grid(64, 64, 400.0), grid(2, 64, 100.0), grid(3, 4, 100.0), grid(64, 1, 20)
-        ((20, 20), (2, 50), (3, 4), (20, 1))
-    """
-    if first * second <= cells:
-        return first, second
-    side = max(2, math.isqrt(int(cells)))
-    if first <= side:
-        return first, max(2, min(second, int(cells // first)))
-    if second <= side:
-        return max(2, min(first, int(cells // second))), second
-    return side, side
 
 
 def merged(table: NDArray[Any], rows: Groups, columns: Groups) -> NDArray[Any]:

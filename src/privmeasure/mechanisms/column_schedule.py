@@ -1,6 +1,6 @@
 """How the column tree splits its budget over columns, selection and pairs, and into how many cells. Public values only.
 
-Constants were chosen on four real tables and seven simulated shapes; those marked (flat) matter by less than 3 %.
+Constants were chosen on ten real tables and seven simulated shapes; those marked (flat) matter by less than 3 %.
 Shares are exact fractions: floats decide how large they are, never what they sum to.
 """
 
@@ -20,11 +20,13 @@ from privmeasure.privacy import Privacy
 
 SIZE_SHARE = Fraction(1, 64)
 """Of epsilon, for a private number of rows: it only chooses resolutions, later the columns know the number better."""
-SELECTION_SHARE = 0.05
-"""Of what is left, for choosing pairs: few bits, large signals. (flat: 0.03 to 0.1)"""
-COLUMNS_SHARE = (0.42, 0.5, 0.65)
-"""For the columns: least, at `USUAL` rows a column and noise scale, most; a tenth less for ten times the rows."""
 USUAL = 3500.0
+"""Rows a column and noise scale. With fewer, columns get more of what is left and pairs less: the noise of columns is
+in everything, that of pairs is cut down by their few cells."""
+COLUMNS_SHARE, COLUMNS_SLOPE = (0.42, 0.5, 0.7), 0.2
+"""Of what is left, for the columns: least, usual, most; so much more for a tenth of the usual rows."""
+SELECTION_SHARE, SELECTION_SLOPE = (0.05, 0.05, 0.1), 0.05
+"""The same for choosing pairs: few bits, large signals. (flat: half to twice as much)"""
 SPLIT = 0.4
 """A column's budget grows with (cells that matter)^SPLIT: 1/2 is best for total variation, 1/4 for W1. (flat: .3-.5)"""
 COARSE = 5
@@ -37,18 +39,19 @@ DEEPEST = 12
 """... at most 4096 of them."""
 DEEPEST_JOINT = 16
 """The same for a place or a group of columns, which has no coarse cells that everyone looks at."""
-TREE_ROWS, EXTRA_ROWS = 3, 6
-"""Noise scales of rows a cell of a pair: pairs of the tree, extra pairs."""
+TREE_ROWS, EXTRA_ROWS = 2, 4
+"""Noise scales of rows a cell, in tables of as many groups a side: pairs of the tree, extra pairs. (A column of few
+values does not leave more groups to the other: long tables keep more noise than square ones.)"""
 EXTRA_WEIGHT = Fraction(7, 10)
 """Budget of an extra pair over that of a tree pair. (flat: .7 to 1)"""
-LEAST_CELLS = 150
-"""There are extra pairs as long as every pair affords so many cells, ..."""
+LEAST_ROWS = 450
+"""There are extra pairs as long as every pair has so many rows a noise scale, ..."""
 MOST_EXTRA = 1.5
 """... and at most so many a column: beyond, tables contradict each other."""
-MOST_RANKS = 64
-"""Rank cells of a column. (flat: 40 to 64)"""
+MOST_GROUPS = 64
+"""Of a column. (flat: 40 to 96)"""
 MOST_PAIR_CELLS = 1 << 24
-"""Cells of the tables of all pairs together, which are counted in one pass: more columns, fewer rank cells."""
+"""Cells of the tables of all pairs together, which are counted in one pass: more columns, fewer groups."""
 
 
 def is_listed(space: Domain) -> bool:
@@ -116,10 +119,9 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
         size = none if privacy.rows_are_public else privacy.epsilon
         return Split(size, tuple({} for _ in spaces), none, none)
     size = privacy.epsilon * SIZE_SHARE if buy_size else none
-    least, usual, most = COLUMNS_SHARE
     x = float(privacy.epsilon * rows / (privacy.sensitivity * k))
-    columns = min(most, max(least, usual - 0.1 * math.log10(max(x, 1.0) / USUAL)))
-    choice = SELECTION_SHARE if k > 2 else 0.0
+    columns = _share(COLUMNS_SHARE, COLUMNS_SLOPE, x)
+    choice = _share(SELECTION_SHARE, SELECTION_SLOPE, x) if k > 2 else 0.0
     wanted = {0: columns, 1: choice, 2: 1 - columns - choice} if k > 1 else {0: 1.0}
     shares = split_budget(privacy.epsilon - size, {i: share for i, share in wanted.items() if share > 0})
     each = split_budget(shares[0], weights)
@@ -127,57 +129,63 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     return Split(size, tuple(budgets), shares.get(1, none), shares.get(2, none))
 
 
+def _share(shares: tuple[float, float, float], slope: float, x: float) -> float:
+    """Return a share for x rows a column and noise scale."""
+    least, usual, most = shares
+    return min(most, max(least, usual + slope * math.log10(USUAL / max(x, 1.0))))
+
+
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """What is fixed once the number of rows is known well: how many pairs, their budgets and their cells."""
+    """What is fixed once the number of rows is known well: how many pairs, their budgets and their groups."""
 
     tree: int
     extra: int
     round_budget: Fraction
     tree_budget: Fraction
     extra_budget: Fraction
-    cells: tuple[int, int]
-    ranks: int
+    sides: tuple[int, int]
 
 
 def plan_pairs(sizes: Sequence[int], privacy: Privacy, split: Split, rows: int) -> Pairs:
     """Return the pairs of columns that have `sizes` values each, no constant ones, for a public number of rows."""
     k, none = len(sizes), Fraction(0)
     if k < 2:
-        return Pairs(0, 0, none, none, none, (0, 0), 1)
+        return Pairs(0, 0, none, none, none, (0, 0))
     tree = k - 1
-    afford = float(split.pairs * rows / (privacy.sensitivity * TREE_ROWS * LEAST_CELLS))
+    afford = float(split.pairs * rows / (privacy.sensitivity * LEAST_ROWS))
     most = min(int(MOST_EXTRA * k), k * (k - 1) // 2 - tree)
     extra = int(min(max((afford - tree) / float(EXTRA_WEIGHT), 0), most))
     if extra and not _in_reach(privacy, split.selection / (2 * (tree + extra)), EXTRA_WEIGHT * split.pairs / k / 3):
         extra = 0  # a tiny epsilon with very many rows: scales must stay within reach
     budget = split.pairs / (tree + extra * EXTRA_WEIGHT)
     each = budget, budget * EXTRA_WEIGHT
-    enough = [float(e * rows / (privacy.sensitivity * r)) for e, r in zip(each, (TREE_ROWS, EXTRA_ROWS), strict=True)]
-    ranks = most_ranks(sizes, int(min(max(enough[0] / 2, 2), MOST_RANKS)))
-    cells = [int(min(max(number, 4), ranks**2)) for number in enough]  # two groups a side at least
+    wanted = [
+        math.isqrt(int(e * rows / (privacy.sensitivity * r)))
+        for e, r in zip(each, (TREE_ROWS, EXTRA_ROWS), strict=True)
+    ]
+    side = most_groups(sizes, min(max(wanted[0], 2), MOST_GROUPS))
     return Pairs(
         tree=tree,
         extra=extra,
         round_budget=split.selection / (tree + extra),
         tree_budget=budget,
         extra_budget=each[1] if extra else none,
-        cells=(cells[0], cells[1] if extra else 0),
-        ranks=ranks,
+        sides=(side, min(max(wanted[1], 2), side) if extra else 0),
     )
 
 
-def most_ranks(sizes: Sequence[int], wanted: int) -> int:
-    """Return how many rank cells columns may have, so that the tables of all pairs stay within `MOST_PAIR_CELLS`.
+def most_groups(sizes: Sequence[int], wanted: int) -> int:
+    """Return how many groups columns may have, so that the tables of all pairs stay within `MOST_PAIR_CELLS`.
 
     Examples:
-        >>> most_ranks([1000] * 50, 64), most_ranks([1000] * 200, 64)
+        >>> most_groups([1000] * 50, 64), most_groups([1000] * 200, 64)
         (64, 29)
     """
-    for ranks in range(wanted, 2, -1):
-        kept = [min(size, ranks) for size in sizes]
+    for side in range(wanted, 2, -1):
+        kept = [min(size, side) for size in sizes]
         if (sum(kept) ** 2 - sum(size**2 for size in kept)) // 2 <= MOST_PAIR_CELLS:
-            return ranks
+            return side
     return 2
 
 

@@ -120,7 +120,7 @@ class ColumnTree:
         sizes = [space.size(finest_level(space)) for space in self.spaces]
         sizes = [size for size in sizes if size > 1]
         pairs = plan_pairs(sizes, self.privacy, split, rows)
-        kept = [min(size, pairs.ranks) for size in sizes]
+        kept = [min(size, pairs.sides[0]) for size in sizes]
         plan = ColumnPlan(
             privacy=self.privacy,
             rows=rows,
@@ -133,8 +133,7 @@ class ColumnTree:
             tree_budget=pairs.tree_budget,
             extra_pairs=pairs.extra,
             extra_budget=pairs.extra_budget,
-            pair_cells=pairs.cells,
-            rank_cells=pairs.ranks,
+            pair_sides=pairs.sides,
             diameter=self.domain.diameter(0),
             memory_bytes=6 * (sum(kept) ** 2 - sum(size**2 for size in kept))  # 12 bytes a cell of every pair
             + sum(column.memory_bytes for column in columns),
@@ -171,7 +170,7 @@ class ColumnTree:
         columns = tuple(
             self._column(j, plan, noisy[j], variances[j], best, private=key.private) for j in range(len(self.spaces))
         )
-        ranks = tuple(self._ranks(j, column, plan.rank_cells) for j, column in enumerate(columns))
+        ranks = tuple(self._ranks(j, column, max(1, plan.pair_sides[0])) for j, column in enumerate(columns))
         pairs: tuple[Pair, ...] = ()
         if plan.tree_pairs:
             pairs = self._pairs(source, columns, ranks, plan, key, progress)

@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 from privmeasure.column_plan import ColumnPlan
 from privmeasure.columns.model import Model
 from privmeasure.columns.pairs import Pair, pair_table
-from privmeasure.columns.ranks import Groups, grid, merged, rank
+from privmeasure.columns.ranks import Groups, merged, rank
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Floats
 from privmeasure.mechanisms.selection import noisy_max, score
 from privmeasure.mechanisms.tree import add_noise
 from privmeasure.noise.entropy import Key
 
-SCORE_CELLS = 256
-"""The most cells of a table that is scored. (flat: 64 to 1024)"""
+SCORE_SIDE = 16
+"""The most groups of a column in a table that is scored. (flat: 8 to 32)"""
+NOISE_PRICE = 0.3
+"""What a noise scale in a cell of a pair's table takes off its score: the part of noise that no smoothing removes.
+(flat: .15 to .5; without it sliced W1 is up to 15 % worse)"""
 MODEL_ROWS = 50_000
 """Rows of the sample that says what the tree already tells about a pair."""
 MODEL_SEED = 0
@@ -62,13 +65,13 @@ class TruePairs:
     def chosen(self, key: Key) -> tuple[Pair, ...]:
         """Return the noisy tables of the pairs that join all columns, then of those that the tree tells least about."""
         plan = self._plan
-        small = [self._scored(t) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
+        small = [self._true(t, self._score_side) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
         tree = self._tree(small, key)
-        pairs = [self._noisy(t, plan.pair_cells[0], plan.tree_scale, key, place) for place, t in enumerate(tree)]
+        pairs = [self._noisy(t, plan.pair_sides[0], plan.tree_scale, key, place) for place, t in enumerate(tree)]
         if plan.extra_pairs:
             extra = self._extra(small, tree, pairs, key)
-            cells, scale, place = plan.pair_cells[1], plan.extra_scale, len(tree)
-            pairs += [self._noisy(t, cells, scale, key, place + i) for i, t in enumerate(extra)]
+            side, scale, place = plan.pair_sides[1], plan.extra_scale, len(tree)
+            pairs += [self._noisy(t, side, scale, key, place + i) for i, t in enumerate(extra)]
         return tuple(pairs)
 
     # ------------------------------------------------------------------------------------------------- the choice
@@ -77,12 +80,13 @@ class TruePairs:
         """Return pairs that join all columns, chosen one by one for being far from independent: k - 1 noisy maxima.
 
         Which pairs may still be chosen follows from those chosen before. The scores are PRIVATE: a person changes each
-        by at most D (`selection.score`), as what is expected comes from released margins, never from true ones.
+        by at most D (`selection.score`), as what is expected comes from released margins, never from true ones. What
+        noise would cost is taken off: a public number.
         """
         plan = self._plan
         if not plan.rounds:
             return list(range(plan.tree_pairs))  # two columns: one pair, nothing to choose
-        scores = np.array([score(true, self._independent(t)) for t, true in enumerate(small)], np.int64)
+        scores = np.array([score(true, self._independent(t)) - self._price(t, 0) for t, true in enumerate(small)])
         first, second = np.array(self._names).T
         component, tree = np.arange(len(self._columns)), list[int]()
         while len(tree) < plan.tree_pairs:
@@ -110,10 +114,14 @@ class TruePairs:
             for pair in pairs
         }
         count = min(rows, MODEL_ROWS)
-        sample = Model(margins, tables).sample(count, np.random.default_rng(MODEL_SEED))
+        cells = Model(margins, tables).sample(count, np.random.default_rng(MODEL_SEED))
+        sample = [
+            column.groups(self._score_side)[0].astype(np.uint16).take(cell)
+            for column, cell in zip(self._columns, cells, strict=True)
+        ]
         able = [t for t in range(len(self._names)) if t not in set(tree)]
-        seen: dict[tuple[int, int], NDArray[np.uint16]] = {}  # the groups of the sampled rows, by column and resolution
-        scores = np.array([score(small[t], self._sampled(t, sample, seen) * (rows / count)) for t in able], np.int64)
+        expected = (self._sampled(t, sample) * (rows / count) for t in able)
+        scores = np.array([score(small[t], e) - self._price(t, 1) for t, e in zip(able, expected, strict=True)])
         extra = list[int]()
         while len(extra) < self._plan.extra_pairs:
             place = self._noisy_max(scores, key, len(tree) + len(extra))
@@ -128,49 +136,45 @@ class TruePairs:
 
     # ------------------------------------------------------------------------------------------------- tables
 
-    def _grid(self, t: int, cells: int) -> tuple[int, int]:
-        """Return how many groups the two columns of a pair have in a table of about so many cells: public."""
+    def _groups(self, t: int, side: int) -> tuple[tuple[Groups, Floats], tuple[Groups, Floats]]:
+        """Return the groups of the two columns of a pair, at most `side` each, and their masses: public."""
         i, j = self._names[t]
-        return grid(len(self._columns[i].margin), len(self._columns[j].margin), cells)
+        return self._columns[i].groups(side), self._columns[j].groups(side)
 
-    def _true(self, t: int, cells: int) -> NDArray[np.int64]:
-        """Return the PRIVATE counts of a pair on a public grid: sums of disjoint cells, so still a histogram."""
-        (i, j), (a, b) = self._names[t], self._grid(t, cells)
+    def _true(self, t: int, side: int) -> NDArray[np.int64]:
+        """Return the PRIVATE counts of a pair on public groups: sums of disjoint cells, so still a histogram."""
+        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, side)
         table = self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
-        return np.asarray(merged(table, self._columns[i].groups(a)[0], self._columns[j].groups(b)[0]), np.int64)
+        return np.asarray(merged(table, rows, columns), np.int64)
 
-    def _scored(self, t: int) -> NDArray[np.int64]:
-        """Return the PRIVATE counts of a pair on the grid that scores are made on."""
-        return self._true(t, self._score_cells)
+    def _price(self, t: int, layer: int) -> int:
+        """Return what the noise of its table would take off a pair's worth: public."""
+        (_, rows), (_, columns) = self._groups(t, self._plan.pair_sides[layer])
+        scale = (self._plan.tree_scale, self._plan.extra_scale)[layer]
+        return round(NOISE_PRICE * len(rows) * len(columns) * scale)
 
     @property
-    def _score_cells(self) -> int:
-        return min(self._plan.pair_cells[0], SCORE_CELLS)
+    def _score_side(self) -> int:
+        return min(self._plan.pair_sides[0], SCORE_SIDE)
 
     def _independent(self, t: int) -> Floats:
         """Return what released margins alone say of a pair: public."""
-        (i, j), (a, b) = self._names[t], self._grid(t, self._score_cells)
-        product: Floats = np.outer(self._columns[i].groups(a)[1], self._columns[j].groups(b)[1]) / self._plan.rows
+        (_, rows), (_, columns) = self._groups(t, self._score_side)
+        product: Floats = np.outer(rows, columns) / self._plan.rows
         return product
 
-    def _sampled(
-        self, t: int, sample: Sequence[NDArray[np.int32]], seen: dict[tuple[int, int], NDArray[np.uint16]]
-    ) -> Floats:
-        """Return how often a pair's cells occur in a sample of the model: public."""
-        names, sides = self._names[t], self._grid(t, self._score_cells)
-        for j, most in zip(names, sides, strict=True):
-            if (j, most) not in seen:
-                seen[j, most] = self._columns[j].groups(most)[0].astype(np.uint16)[sample[j]]
-        a, b = (len(self._columns[j].groups(most)[1]) for j, most in zip(names, sides, strict=True))
-        code = seen[names[0], sides[0]] * np.uint16(b) + seen[names[1], sides[1]]
-        return np.bincount(code, minlength=a * b).reshape(a, b).astype(np.float64)
+    def _sampled(self, t: int, sample: Sequence[NDArray[np.uint16]]) -> Floats:
+        """Return how often a pair's groups occur in a sample of the model: public."""
+        (i, j), ((_, rows), (_, columns)) = self._names[t], self._groups(t, self._score_side)
+        code = sample[i] * np.uint16(len(columns)) + sample[j]
+        return np.bincount(code, minlength=len(rows) * len(columns)).reshape(len(rows), -1).astype(np.float64)
 
-    def _noisy(self, t: int, cells: int, scale: Fraction, key: Key, place: int) -> Pair:
+    def _noisy(self, t: int, side: int, scale: Fraction, key: Key, place: int) -> Pair:
         """Return a chosen pair with noise: (D / scale)-DP, as its table changes by at most D in l_1."""
-        (i, j), (a, b) = self._names[t], self._grid(t, cells)
-        true, part = self._true(t, cells), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
+        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, side)
+        true, part = self._true(t, side), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
         noisy = add_noise(true.ravel(), 0, scale, key, part, 1).reshape(true.shape)
-        return Pair(i, j, self._columns[i].groups(a)[0], self._columns[j].groups(b)[0], noisy, scale)
+        return Pair(i, j, rows, columns, noisy, scale)
 
     def __repr__(self) -> str:
         """Show nothing."""

@@ -51,8 +51,11 @@ def released(*, epsilon: float = 2, mechanism: Any = "columns", table: pa.Table 
 
 @pytest.fixture(scope="module")
 def measure() -> ColumnsMeasure:
-    measure = released(epsilon=0.2).measure  # cells of three ages
+    measure = released(epsilon=0.1).measure
     assert isinstance(measure, ColumnsMeasure)
+    column = measure.columns[0]
+    cells = np.unique(column.domain.locate(grid(), column.level))
+    assert len(cells) < 250, "cells hold several ages"
     return measure
 
 

@@ -1,11 +1,10 @@
 """Ranks: groups of cells of about equal mass."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.columns.ranks import grid, merged, rank
+from privmeasure.columns.ranks import merged, rank
 
 MASSES = st.lists(st.integers(0, 50), min_size=1, max_size=64).map(np.array)
 
@@ -55,16 +54,6 @@ def test_heavy_categories_are_alone() -> None:
 def test_few_cells_are_all_told_apart() -> None:
     assert rank(np.array([3, 0, 1, 2]), 8, ordered=True).tolist() == [0, 0, 1, 2]
     assert len(set(rank(np.array([3, 1, 2]), 3, ordered=False))) == 3
-
-
-@pytest.mark.parametrize("first", [1, 2, 7, 64])
-@pytest.mark.parametrize("second", [1, 3, 64])
-@pytest.mark.parametrize("cells", [1.5, 4.0, 100.0, 1e6])
-def test_grids_fit(first: int, second: int, cells: float) -> None:
-    a, b = grid(first, second, cells)
-    assert 1 <= a <= first
-    assert 1 <= b <= max(second, 2)
-    assert a * b <= max(cells, 2 * first, 2 * second)
 
 
 def test_merged_adds_up() -> None:

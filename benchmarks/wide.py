@@ -2,7 +2,7 @@
 
 Ours is pure epsilon; the rivals (`make bench-wide-rivals`) have a delta of 1e-6. The same code measures all: see
 rivals/measure.py. Each of our runs is a process of its own, one thread; CPU seconds are those of fit and sample,
-imports and reading excluded, as for the rivals.
+imports and reading excluded, as for the rivals. `wide.py kept` only compares the kept runs with the rivals again.
 """
 
 import json
@@ -105,29 +105,44 @@ def ratios(ours: list[dict[str, Any]], rivals: list[dict[str, Any]]) -> list[dic
     return lines
 
 
-def main() -> None:
-    rivals = json.loads((RESULTS / "wide-rivals.json").read_text())
+def measured(floors: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each of our runs."""
     rows = []
     for name in wide_tables.NAMES:
         bounds = wide_tables.BOUNDS[name]
         real = measure.coded(wide_tables.load(name)[0], bounds)
-        floor = rivals["floors"].get(name) or measure.floors(real, bounds)
+        floor = floors.get(name) or measure.floors(real, bounds)
         for neighbours, epsilons in (("add-remove", EPSILONS), ("replace", (1,))):
             for epsilon in epsilons:
                 for seed in SEEDS:
                     found = run(name, epsilon, neighbours, real, floor)
                     rows.append({"table": name, "epsilon": epsilon, "neighbours": neighbours, "seed": seed, **found})
+    return rows
+
+
+def compared(rows: list[dict[str, Any]], rivals: list[dict[str, Any]]) -> dict[str, Any]:
+    """Print how ours compares with the rivals, and return it."""
     shown = means(rows, "table", "epsilon", "neighbours")
     lines = [dict(zip(("table", "epsilon", "neighbours"), key, strict=True)) | found for key, found in shown.items()]
     print("ours, mean over the runs\n" + table(lines))
-    compared = ratios(rows, rivals["rows"])
-    print("\nratio to the best rival, metric by metric\n" + table(compared))
-    at_one = next(line for line in compared if line["table"] == "geometric mean" and line["epsilon"] == 1)
+    found = ratios(rows, rivals)
+    print("\nratio to the best rival, metric by metric\n" + table(found))
+    at_one = next(line for line in found if line["table"] == "geometric mean" and line["epsilon"] == 1)
     for metric, bar in BARS.items():
         print(f"{metric:12} {at_one[metric]:.3f}  bar {bar:.3g}: {'met' if at_one[metric] <= bar else 'MISSED'}")
     most = max(row["peak_mb"] for row in rows)
     print(f"peak memory  {most:.0f} MB  bar {MEMORY_BAR}: {'met' if most <= MEMORY_BAR else 'MISSED'}")
-    save("wide", rows=rows, means=lines, ratios=compared, peak_mb=most)
+    return {"rows": rows, "means": lines, "ratios": found, "peak_mb": most}
+
+
+def main() -> None:
+    rivals = json.loads((RESULTS / "wide-rivals.json").read_text())
+    if sys.argv[1:] == ["kept"]:  # our runs as they are in the file, beside rivals' that may be new
+        path = RESULTS / "wide.json"
+        old = json.loads(path.read_text())
+        path.write_text(json.dumps(old | compared(old["rows"], rivals["rows"]), indent=1) + "\n")
+    else:
+        save("wide", **compared(measured(rivals["floors"]), rivals["rows"]))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -111,7 +112,9 @@ def fitted(run: dict[str, Any], source: Path, work: Path) -> tuple[dict[str, Any
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(done.stderr[-2000:], file=sys.stderr)
     last = (done.stderr.strip().splitlines() or ["killed"])[-1]
-    reason = "not finished within 20 CPU minutes" if spent > LIMIT - 5 else f"failed: {last[:200]}"
+    killed = done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+    stopped = killed and spent > 0.9 * LIMIT  # what the kernel counts for its limit is a little more
+    reason = "not finished within 20 CPU minutes" if stopped else f"failed: {last[:200]}"
     return {"status": reason, "cpu_seconds": round(spent, 2)}, None
 
 

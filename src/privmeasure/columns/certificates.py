@@ -43,6 +43,7 @@ class ColumnCertificates:
             f"certificate  W1 distance of each column to its data, all at once with probability {1 - self.beta:g}; "
             "nothing is certified jointly"
         ]
+        wide = max(map(len, self.names), default=0)
         for name, certificate in zip(self.names, self.certificates, strict=True):
             if certificate is not None:
                 said = (
@@ -50,5 +51,5 @@ class ColumnCertificates:
                     if certificate.vacuous
                     else f"at most {certificate.value / certificate.diameter:.4g} of its diameter"
                 )
-                lines.append(f"  {name:<10} {said}")
+                lines.append(f"  {name:<{wide}}  {said}")
         return "\n".join(lines)

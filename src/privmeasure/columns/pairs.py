@@ -16,7 +16,7 @@ from privmeasure.inference import noise_variance
 
 NOISE_SHARE = 0.7
 """The noise level that singular values are shrunk for, relative to the true one: less is lost than at 1 where a table
-has many small dependences."""
+has many small dependences. (flat: .5 to 1)"""
 SUBSPACE, POWERS = 24, 4
 POSSIBLE = 0.0002
 """Of the independent table in every pair: a cell that noise made empty is not impossible, and without it the margins

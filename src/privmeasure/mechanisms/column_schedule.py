@@ -1,7 +1,7 @@
 """How the column tree splits its budget over columns, selection and pairs, and into how many cells. Public values only.
 
-Constants were chosen on ten real tables and seven simulated shapes; `make bench-constants` tries other values on the
-ten. Those marked (flat) change no error by more than 3 % there, in the mean over the tables, at epsilon = 1.
+Constants were chosen on ten real tables; `make bench-constants` tries other values on them. Those marked (flat) change
+no error by more than 3 % there, in the mean over the tables, at epsilon = 1.
 Shares are exact fractions: floats decide how large they are, never what they sum to.
 """
 

@@ -23,6 +23,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
+from privmeasure.columns import model
 from privmeasure.domains import Categories, Product
 from privmeasure.engines.memory import ArraySource
 from privmeasure.mechanisms import ColumnTree, column_tree, pairs, tree
@@ -85,9 +86,9 @@ class Script:
         return int(np.random.default_rng([self.seed, 99, round_]).integers(candidates))
 
 
-SCRIPTS = [Script("above", 0), Script("across", 0), Script("across", 5)]
+SCRIPTS = [Script("above", 0), Script("across", 0), Script("across", 6), Script("across", 5)]
 SCRIPTS += [Script("among", seed) for seed in (0, 1, 3)]
-FEW = [SCRIPTS[0], SCRIPTS[1], SCRIPTS[5]]
+FEW = [*SCRIPTS[:3], SCRIPTS[-1]]
 
 
 @dataclass
@@ -115,7 +116,7 @@ class Stage:
         # Budgets and cells as for many rows: few rows would not buy the second layer, and this split is as public.
         patch.setattr(column_tree, "plan_pairs", lambda *args: real_plan(*args[:3], 10**6))
         if true_model:
-            patch.setattr(pairs, "pair_table", self._true_table)
+            patch.setattr(model, "pair_table", self._true_table)
 
     def _noise(self, counts, level, scale, key, part, threads):
         noisy = self.script.noisy(part, level, len(counts))
@@ -231,14 +232,14 @@ def test_a_round_of_either_layer_costs_at_most_its_budget_and_nearly_all_of_it(r
 def test_a_whole_transcript_costs_at_most_epsilon_and_nearly_all_of_it(relation, people):
     """Size, columns, tree, tables of the tree, further pairs and their tables: for neighbours of up to two rows."""
     found = played(relation, people)
-    assert 0.85 < worst_transcript(found) <= 1 + ROUNDING
-    assert worst_transcript(found, HALF) > 1.7, "half of all scales is a violation"
+    assert 0.9 < worst_transcript(found) <= 1 + ROUNDING
+    assert worst_transcript(found, HALF) > 1.8, "half of all scales is a violation"
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_two_rows_of_a_person_who_was_promised_one_are_a_violation(relation):
     found = played(relation, differ=2)
-    assert worst_transcript(found) > 1.7
+    assert worst_transcript(found) > 1.8
     assert worst_round(found, layer=2) > 1.2
 
 

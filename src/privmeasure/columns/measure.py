@@ -18,8 +18,8 @@ from privmeasure.column_plan import ColumnPlan
 from privmeasure.columns.certificates import ColumnCertificates
 from privmeasure.columns.conditions import Condition, Fact
 from privmeasure.columns.drift import cell_distance
-from privmeasure.columns.model import Model, Table
-from privmeasure.columns.pairs import Pair, pair_table
+from privmeasure.columns.model import Model
+from privmeasure.columns.pairs import Pair
 from privmeasure.columns.ranks import Groups
 from privmeasure.columns.rows import Drawn, RowMaker
 from privmeasure.columns.spaces import column_space
@@ -72,15 +72,7 @@ class ColumnsMeasure:
     def model(self) -> Model:
         """The distribution of rank cells that follows from columns, pairs and facts."""
         margins = self._maker.margins  # of the columns as they are released, but for what facts inside groups forbid
-        tables: dict[tuple[int, int], Table] = {
-            (pair.first, pair.second): (
-                pair_table(pair, margins[pair.first], margins[pair.second], float(self.total)),
-                pair.first_groups,
-                pair.second_groups,
-            )
-            for pair in self.pairs
-        }
-        return Model(margins, tables, forbidden=self._maker.forbidden())
+        return Model.of_pairs(margins, self.pairs, self.total, forbidden=self._maker.forbidden())
 
     @cached_property
     def _maker(self) -> RowMaker:

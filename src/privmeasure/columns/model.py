@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from privmeasure.columns.conditional import Combinations, Conditional, Parent, conditional
 from privmeasure.columns.drawing import Key, draw
-from privmeasure.columns.pairs import raked
+from privmeasure.columns.pairs import Pair, pair_table, raked
 from privmeasure.columns.ranks import Groups
 from privmeasure.domains import Bools, Floats
 
@@ -56,6 +56,26 @@ class Model:
         for (i, j), never in (forbidden or {}).items():
             self._forbid(i, j, never)
         self._near = [{j for j in range(len(margins)) if (i, j) in self._tables} for i in range(len(margins))]
+
+    @classmethod
+    def of_pairs(
+        cls,
+        margins: Sequence[Floats],
+        pairs: Sequence[Pair],
+        total: int,
+        *,
+        forbidden: Mapping[tuple[int, int], Bools] | None = None,
+    ) -> "Model":
+        """Return the model of measured pairs: of their tables, made consistent with the margins."""
+        tables: dict[tuple[int, int], Table] = {
+            (pair.first, pair.second): (
+                pair_table(pair, margins[pair.first], margins[pair.second], float(total)),
+                pair.first_groups,
+                pair.second_groups,
+            )
+            for pair in pairs
+        }
+        return cls(margins, tables, forbidden=forbidden)
 
     def _add(self, i: int, j: int, table: Table) -> None:
         masses, rows, columns = table

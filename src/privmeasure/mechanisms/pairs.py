@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privmeasure.column_plan import ColumnPlan
 from privmeasure.columns.model import Model
-from privmeasure.columns.pairs import Pair, pair_table
+from privmeasure.columns.pairs import Pair
 from privmeasure.columns.ranks import Groups, merged, rank
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Floats
@@ -105,16 +105,8 @@ class TruePairs:
         person changes each score by at most D here as well.
         """
         margins, rows = [column.margin for column in self._columns], self._plan.rows
-        tables = {
-            (pair.first, pair.second): (
-                pair_table(pair, margins[pair.first], margins[pair.second], float(rows)),
-                pair.first_groups,
-                pair.second_groups,
-            )
-            for pair in pairs
-        }
         count = min(rows, MODEL_ROWS)
-        cells = Model(margins, tables).sample(count, np.random.default_rng(MODEL_SEED))
+        cells = Model.of_pairs(margins, pairs, rows).sample(count, np.random.default_rng(MODEL_SEED))
         sample = [
             column.groups(self._score_side)[0].astype(np.uint16).take(cell)
             for column, cell in zip(self._columns, cells, strict=True)

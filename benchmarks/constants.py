@@ -29,9 +29,10 @@ import more_tables
 import record
 import wide_tables
 from privmeasure.columns import pairs as tables_of_pairs
+from privmeasure.columns import ranks
 from privmeasure.domains import Box, Categories, Domain, Integers, Product
 from privmeasure.engines.memory import ArraySource
-from privmeasure.mechanisms import ColumnTree, column_schedule
+from privmeasure.mechanisms import ColumnTree, column_schedule, column_tree
 from privmeasure.mechanisms import pairs as choice_of_pairs
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
@@ -86,9 +87,13 @@ def settings() -> list[Setting]:
             for r in rows
         ),
         *tried(column_schedule, "EXTRA_WEIGHT", Fraction(1, 2), Fraction(1)),
+        *tried(column_schedule, "FEWEST", Fraction(2, 5), Fraction(1)),
+        *tried(column_schedule, "PAIR_ROWS", 70, 280),
         *tried(column_schedule, "LEAST_ROWS", 225, 900),
         *tried(column_schedule, "MOST_EXTRA", 0.75, 3.0),
         *tried(column_schedule, "MOST_GROUPS", 40, 96),
+        *tried(ranks, "HEAVY", 1.5, 5.0),
+        Setting("blocks", "off", column_tree, {"_blocks": lambda column: None}),
         *tried(choice_of_pairs, "SCORE_SIDE", 8, 32),
         *tried(choice_of_pairs, "NOISE_PRICE", 0.0, 0.15, 0.5),
         *tried(tables_of_pairs, "NOISE_SHARE", 0.5, 1.0),

@@ -218,8 +218,9 @@ class ColumnPlan:
             and all((column.rows, column.rows_are) == (self.rows, self.rows_are) for column in self.columns)
             and all(column.mechanism == "pmm" and 0 not in column.levels for column in self.columns)
             and all((number == 0) == (budget == 0) for number, budget in bought)
-            and self.tree_pairs == max(0, active - 1)
+            and min(1, active - 1) <= self.tree_pairs <= max(0, active - 1)
             and self.tree_pairs + self.extra_pairs <= active * (active - 1) // 2
+            and (self.extra_pairs == 0 or self.tree_pairs == active - 1)
             and self.rounds in ((0,) if active <= 2 else (self.tree_pairs + self.extra_pairs,))
             and not (self.privacy.rows_are_public and self.size_budget > 0)
             and self.spent <= self.privacy.epsilon

@@ -114,7 +114,7 @@ def rounds_of(table: Table, margins: Margins, plan, path: tuple[int, ...], monke
         seen.append(tuple(scores.tolist()))
         return path[round_]
 
-    columns = [RankedColumn(np.array(m, float), ordered=False, alone=None) for m in margins]
+    columns = [RankedColumn(np.array(m, float), ordered=False, blocks=None, alone=None) for m in margins]
     true = kind(NAMES, counts_of(table), columns, replace(plan, rows=sum(margins[0])))
     with monkeypatch.context() as patch:
         patch.setattr(pairs, "noisy_max", scripted)

@@ -14,7 +14,7 @@ from privmeasure.columns.spaces import finest_level
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sphere
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.inference import noise_variance
-from privmeasure.mechanisms import ColumnTree, tree
+from privmeasure.mechanisms import ColumnTree, column_schedule, tree
 from privmeasure.noise.laplace import LARGEST_SCALE, SMALLEST_SCALE
 from privmeasure.privacy import Privacy
 
@@ -67,6 +67,31 @@ def test_it_speaks_plainly():
     assert example().vacuous
     assert example().guarantee == example().diameter
     assert "the number of rows" not in str(example(neighbours="replace"))
+
+
+def test_few_rows_buy_fewer_pairs_than_a_tree_has():
+    """Nine columns: three fifths of them, then a pair for each 140 rows a noise scale, a tree, and pairs beyond it."""
+    tool = ColumnTree(Product([Categories(5)] * 9), Privacy(1, "replace"))
+    plans = [tool.plan(rows) for rows in (1, *range(1000, 30_000, 1000), 100_000)]
+    pairs = [plan.tree_pairs for plan in plans]
+    assert pairs == sorted(pairs)
+    assert set(pairs) == {6, 7, 8}
+    assert plans[-1].extra_pairs > 0
+    for plan in plans:
+        assert plan.tree_pairs == 8 or plan.extra_pairs == 0
+        assert plan.tree_pairs == 6 or plan.rows / plan.tree_scale >= column_schedule.PAIR_ROWS
+
+
+@pytest.mark.parametrize(("k", "pairs"), [(2, 1), (3, 2), (4, 3), (5, 3)])
+def test_narrow_tables_are_joined_whatever_the_rows(k, pairs):
+    assert ColumnTree(Product([Categories(5)] * k), Privacy(1, "replace")).plan(1).tree_pairs == pairs
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3000), Fraction(1, 2000), 50])
+def test_what_is_in_reach_with_few_and_many_rows_is_in_reach_between(epsilon):
+    tool = ColumnTree(Product(FACTORS), Privacy(epsilon, "add-remove"))
+    for power in range(53):
+        tool.plan(1 << power)
 
 
 def test_the_columns_promise_more_with_more_rows():
@@ -151,6 +176,8 @@ def edits():
         "more than epsilon": {"tree_budget": "3/4"},
         "a free round": {"round_budget": "0"},
         "more pairs than columns": {"tree_pairs": 9},
+        "extra pairs beyond no tree": {"tree_pairs": 4, "extra_pairs": example().extra_pairs + 1},
+        "no pair at all": {"tree_pairs": 0, "tree_budget": "0"},
         "another mechanism": {"mechanism": "pmm"},
         "text for rows": {"rows": "12"},
         "no rows": {"rows": 0},

@@ -287,7 +287,7 @@ def test_many_columns_share_a_limit_of_cells():
     assert plan.memory_bytes < 1 << 28
     points = np.random.default_rng(0).random((rows, k))
     measure = tool.release(ArraySource(points, width=k), Key.insecure(1))
-    assert len(measure.pairs) >= k - 1
+    assert k / 2 < len(measure.pairs) < k - 1, "few rows: not a whole tree"
 
 
 def test_a_column_of_ten_thousand_categories():

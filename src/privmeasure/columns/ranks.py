@@ -15,15 +15,26 @@ from privmeasure.domains import Bools
 Groups = NDArray[np.int64]
 """For every cell the number of its group."""
 
+HEAVY = 2.5
+"""A block of cells is cut where it has the mass of so many groups."""
+
 
 def rank(
-    mass: NDArray[Any], most: int, *, ordered: bool, alone: int | None = None, apart: Sequence[Bools] = ()
+    mass: NDArray[Any],
+    most: int,
+    *,
+    ordered: bool,
+    blocks: Groups | None = None,
+    alone: int | None = None,
+    apart: Sequence[Bools] = (),
 ) -> Groups:
     """Return the group of every cell: at most `most` groups of about equal mass, numbered from 0, none without a cell.
 
     Cells without mass join a neighbour. Where cells are `ordered`, groups are runs of them; else heavy cells are alone
-    and light ones are packed. The cell `alone` (that of missing values) shares its group with no cell that has mass,
-    and no group has cells of mass both inside and outside a set of `apart`.
+    and light ones are packed. `blocks` number runs of cells whose mass together is known better than that of each one:
+    groups of ordered cells are made of whole blocks, unless a block is heavy. The cell `alone` (that of missing values)
+    shares its group with no cell that has mass, and no group has cells of mass both inside and outside a set of
+    `apart`.
 
     Examples:
         >>> rank(np.array([1, 1, 1, 3, 0, 2]), 3, ordered=True)
@@ -32,13 +43,15 @@ def rank(
         array([1, 2, 2, 0, 2])
         >>> rank(np.array([4, 1, 1, 0]), 2, ordered=True, alone=2)
         array([0, 0, 1, 1])
+        >>> rank(np.array([3, 2, 1, 3, 2, 1]), 2, ordered=True, blocks=np.array([0, 0, 1, 1, 1, 1]))
+        array([0, 0, 1, 1, 1, 1])
     """
     mass = np.asarray(mass, np.float64)
     if not (mass > 0).any():
         return np.zeros(len(mass), np.int64)
     labels = _labels(len(mass), alone, apart)
     for groups in range(max(1, most), 0, -1):  # sets that must stay apart take some of the groups
-        cut = _runs(mass, groups) if ordered else _packed(mass, groups)
+        cut = _runs(mass, groups, blocks) if ordered else _packed(mass, groups)
         number, found = _compact(cut, labels, mass > 0, ordered)
         if found <= most:
             return number
@@ -55,12 +68,45 @@ def _labels(cells: int, alone: int | None, apart: Sequence[Bools]) -> Groups:
     return labels
 
 
-def _runs(mass: NDArray[np.float64], groups: int) -> Groups:
-    """Return runs of cells of about equal mass: where the middle of a cell falls among equal shares."""
+def _runs(mass: NDArray[np.float64], groups: int, blocks: Groups | None) -> Groups:
+    """Return runs of cells, or of blocks of cells, of about equal mass."""
     if groups >= np.count_nonzero(mass):
         return np.asarray(np.maximum(np.cumsum(mass > 0) - 1, 0), np.int64)
+    if blocks is not None:
+        units = _units(mass, blocks, float(mass.sum()) / groups)
+        return _shares(np.bincount(units, weights=mass).astype(np.float64), groups)[units]
+    return _shares(mass, groups)
+
+
+def _shares(mass: NDArray[np.float64], groups: int) -> Groups:
+    """Return the group of every cell: where the middle of the cell falls among equal shares."""
     middle = (np.cumsum(mass) - mass / 2) / mass.sum()
     return np.asarray(np.minimum((middle * groups).astype(np.int64), groups - 1), np.int64)
+
+
+def _units(mass: NDArray[np.float64], blocks: Groups, share: float) -> Groups:
+    """Return a rising number for every cell: that of its block, or of a part of the block if that is heavy."""
+    block = np.bincount(blocks, weights=mass)
+    parts = np.where(block >= HEAVY * share, np.rint(block / share), 1.0)[blocks]
+    before = (np.cumsum(block) - block)[blocks]
+    inside = (np.cumsum(mass) - mass / 2 - before) / np.maximum(block[blocks], 1e-300)
+    part = np.minimum((inside * parts).astype(np.int64), parts - 1)
+    return np.unique(blocks * (parts.max() + 1) + part, return_inverse=True)[1].reshape(-1)
+
+
+def blocks_of(groups: Groups, blocks: Groups) -> Groups:
+    """Return blocks of the groups of some cells: one begins where no group before it shares a block with it.
+
+    Examples:
+        >>> blocks_of(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 2]))
+        array([0, 0, 1, 1])
+    """
+    count = int(groups.max()) + 1
+    first, last = np.full(count, int(blocks.max()) + 1), np.full(count, -1)
+    np.minimum.at(first, groups, blocks)
+    np.maximum.at(last, groups, blocks)
+    begins = first[1:] > np.maximum.accumulate(last)[:-1]
+    return np.concatenate([[0], np.cumsum(begins)])
 
 
 def _packed(mass: NDArray[np.float64], groups: int) -> Groups:

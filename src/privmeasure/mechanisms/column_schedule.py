@@ -47,6 +47,9 @@ values does not leave more groups to the other: long tables keep more noise than
 twice as many make pairs of 300 000 rows a fifth worse)"""
 EXTRA_WEIGHT = Fraction(7, 10)
 """Budget of an extra pair over that of a tree pair. (flat: .7 to 1)"""
+FEWEST, PAIR_ROWS = Fraction(3, 5), 140
+"""Pairs of the tree: at least so many a column, then as many as leave each so many rows a noise scale, until the tree
+is whole. With few rows its last pairs are weak ones, and tables that noise hides are worse than none."""
 LEAST_ROWS = 450
 """There are extra pairs as long as every pair has so many rows a noise scale, ..."""
 MOST_EXTRA = 1.5
@@ -155,12 +158,16 @@ def plan_pairs(sizes: Sequence[int], privacy: Privacy, split: Split, rows: int) 
     k, none = len(sizes), Fraction(0)
     if k < 2:
         return Pairs(0, 0, none, none, none, (0, 0))
-    tree = k - 1
-    afford = float(split.pairs * rows / (privacy.sensitivity * LEAST_ROWS))
-    most = min(int(MOST_EXTRA * k), k * (k - 1) // 2 - tree)
-    extra = int(min(max((afford - tree) / float(EXTRA_WEIGHT), 0), most))
+    in_all = split.pairs * rows / privacy.sensitivity  # noise scales of rows, for all pairs together
+    fewest = min(k - 1, math.ceil(FEWEST * k))
+    tree = min(k - 1, max(fewest, int(in_all / PAIR_ROWS)))
+    most = min(int(MOST_EXTRA * k), k * (k - 1) // 2 - tree) if tree == k - 1 else 0
+    extra = int(min(max((float(in_all / LEAST_ROWS) - tree) / float(EXTRA_WEIGHT), 0), most))
+    # a tiny epsilon with very many rows: scales must stay within reach
     if extra and not _in_reach(privacy, split.selection / (2 * (tree + extra)), EXTRA_WEIGHT * split.pairs / k / 3):
-        extra = 0  # a tiny epsilon with very many rows: scales must stay within reach
+        extra = 0
+    if tree > fewest and not _in_reach(privacy, split.selection / (2 * tree), split.pairs / tree):
+        tree, extra = fewest, 0
     budget = split.pairs / (tree + extra * EXTRA_WEIGHT)
     each = budget, budget * EXTRA_WEIGHT
     wanted = [

@@ -24,7 +24,7 @@ from privmeasure.blocks import thread_count
 from privmeasure.column_plan import MOST_COLUMNS, ColumnPlan, rows_error
 from privmeasure.columns.measure import ColumnsMeasure
 from privmeasure.columns.pairs import Pair
-from privmeasure.columns.ranks import Groups, rank
+from privmeasure.columns.ranks import Groups, blocks_of, rank
 from privmeasure.columns.spaces import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.counts import Axis, Partition, Progress, Source
 from privmeasure.domains import Bools, Domain, Product
@@ -250,7 +250,14 @@ class ColumnTree:
         mass = np.zeros(1 << column.level)
         mass[column.cells.view(np.int64)] = column.mass
         space, apart = self.spaces[j], self.apart[j](column.level) if j in self.apart else ()
-        return rank(mass, most, ordered=is_ordered(space), alone=missing_cell(space, column.level), apart=apart)
+        return rank(
+            mass,
+            most,
+            ordered=is_ordered(space),
+            blocks=_blocks(column),
+            alone=missing_cell(space, column.level),
+            apart=apart,
+        )
 
     def _pairs(
         self,
@@ -278,7 +285,19 @@ class ColumnTree:
     def _ranked(self, j: int, column: CellMeasure, groups: Groups) -> RankedColumn:
         """Return the released masses of the rank cells of a column, with what its coarser groups must keep apart."""
         missing = missing_cell(self.spaces[j], column.level)
-        cells = column.cells.view(np.int64)
+        cells, blocks = column.cells.view(np.int64), _blocks(column)
         margin = np.bincount(groups[cells], weights=column.mass, minlength=int(groups.max()) + 1)
         alone = None if missing is None or missing not in cells else int(groups[missing])
-        return RankedColumn(margin.astype(np.float64), ordered=is_ordered(self.spaces[j]), alone=alone)
+        return RankedColumn(
+            margin.astype(np.float64),
+            ordered=is_ordered(self.spaces[j]),
+            blocks=None if blocks is None else blocks_of(groups[cells], blocks[cells]),
+            alone=alone,
+        )
+
+
+def _blocks(column: CellMeasure) -> Groups | None:
+    """Return the coarse cell of every cell of a number, which was measured with less noise than fine ones: public."""
+    if column.domain.width > 1 or len(column.plan.levels) < 2:
+        return None
+    return np.arange(1 << column.level) >> (column.level - column.plan.levels[-2])

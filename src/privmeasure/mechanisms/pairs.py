@@ -30,9 +30,9 @@ MODEL_SEED = 0
 class RankedColumn:
     """The rank cells of one released column, and coarser groups of them: public."""
 
-    def __init__(self, margin: Floats, *, ordered: bool, alone: int | None) -> None:
-        """Take the mass of every rank cell, and the one of missing values, which no grid mixes with others."""
-        self.margin, self._ordered, self._alone = margin, ordered, alone
+    def __init__(self, margin: Floats, *, ordered: bool, blocks: Groups | None, alone: int | None) -> None:
+        """Take the mass of every rank cell, their blocks, and the one of missing values: see `rank`."""
+        self.margin, self._ordered, self._blocks, self._alone = margin, ordered, blocks, alone
         self._groups: dict[int, tuple[Groups, Floats]] = {}
 
     def groups(self, most: int) -> tuple[Groups, Floats]:
@@ -40,7 +40,7 @@ class RankedColumn:
         if most not in self._groups:
             groups = np.arange(len(self.margin))
             if most < len(groups):
-                groups = rank(self.margin, most, ordered=self._ordered, alone=self._alone)
+                groups = rank(self.margin, most, ordered=self._ordered, blocks=self._blocks, alone=self._alone)
             self._groups[most] = groups, np.bincount(groups, weights=self.margin).astype(np.float64)
         return self._groups[most]
 
@@ -63,7 +63,7 @@ class TruePairs:
         self._names, self._counts, self._columns, self._plan = names, counts, columns, plan
 
     def chosen(self, key: Key) -> tuple[Pair, ...]:
-        """Return the noisy tables of the pairs that join all columns, then of those that the tree tells least about."""
+        """Return the noisy tables of pairs that join the columns, then of those that the tree tells least about."""
         plan = self._plan
         small = [self._true(t, self._score_side) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
         tree = self._tree(small, key)
@@ -77,7 +77,9 @@ class TruePairs:
     # ------------------------------------------------------------------------------------------------- the choice
 
     def _tree(self, small: Sequence[NDArray[np.int64]], key: Key) -> list[int]:
-        """Return pairs that join all columns, chosen one by one for being far from independent: k - 1 noisy maxima.
+        """Return pairs that join the columns, chosen one by one for being far from independent, by noisy maxima.
+
+        With few rows there are fewer than a whole tree needs: columns that are left apart are taken as independent.
 
         Which pairs may still be chosen follows from those chosen before. The scores are PRIVATE: a person changes each
         by at most D (`selection.score`), as what is expected comes from released margins, never from true ones. What

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.columns.ranks import merged, rank
+from privmeasure.columns.ranks import HEAVY, blocks_of, merged, rank
 
 MASSES = st.lists(st.integers(0, 50), min_size=1, max_size=64).map(np.array)
 
@@ -35,6 +35,39 @@ def test_sets_stay_apart(mass: np.ndarray, most: int, ordered: bool, data: st.Da
         kinds = inside[(groups == group) & (mass > 0)]
         assert kinds.all() or not kinds.any()
     assert groups.max() + 1 <= most or not ordered or groups.max() < len(mass)
+
+
+@settings(max_examples=200, deadline=None)
+@given(MASSES, st.integers(1, 20), st.integers(1, 5))
+def test_a_block_is_cut_only_if_it_is_heavy(mass: np.ndarray, most: int, shift: int) -> None:
+    blocks = np.arange(len(mass)) >> shift
+    groups = rank(mass, most, ordered=True, blocks=blocks)
+    assert (np.diff(groups) >= 0).all()
+    assert groups.max() + 1 <= most
+    if most < np.count_nonzero(mass):
+        for block in range(blocks.max() + 1):
+            cells = (blocks == block) & (mass > 0)
+            light = mass[cells].sum() < HEAVY * mass.sum() / most
+            assert not (light and len(set(groups[cells])) > 1)
+
+
+def test_whole_blocks_keep_the_precision_of_blocks() -> None:
+    """Fine cells are noisy, blocks of 32 are exact: groups along blocks have the mass that the release says."""
+    rng, cells, per_block = np.random.default_rng(5), 1024, 32
+    blocks, errors = np.arange(cells) // per_block, {}
+    true = rng.exponential(100, cells)
+    released = np.maximum(true + rng.laplace(0, 60, cells), 0)
+    released *= np.repeat(np.bincount(blocks, true) / np.bincount(blocks, released), per_block)
+    for name, kept in (("cells", None), ("blocks", blocks)):
+        groups = rank(released, 20, ordered=True, blocks=kept)
+        errors[name] = np.abs(np.bincount(groups, weights=released - true)).sum()
+    assert errors["blocks"] < errors["cells"] / 2
+
+
+def test_blocks_of_groups_begin_at_common_borders() -> None:
+    cells = np.arange(12)
+    groups, blocks = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]), cells // 4
+    assert blocks_of(groups, blocks).tolist() == [0, 0, 0, 1, 1]
 
 
 def test_many_even_cells_make_even_groups() -> None:

@@ -92,7 +92,7 @@ def settings() -> list[Setting]:
         *tried(column_schedule, "LEAST_ROWS", 225, 900),
         *tried(column_schedule, "MOST_EXTRA", 0.75, 3.0),
         *tried(column_schedule, "MOST_GROUPS", 40, 96),
-        *tried(ranks, "HEAVY", 1.5, 5.0),
+        *tried(ranks, "CLEAR", 5.0, 20.0),
         Setting("blocks", "off", column_tree, {"_blocks": lambda column: None}),
         *tried(choice_of_pairs, "SCORE_SIDE", 8, 32),
         *tried(choice_of_pairs, "NOISE_PRICE", 0.0, 0.15, 0.5),

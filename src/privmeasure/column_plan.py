@@ -128,6 +128,11 @@ class ColumnPlan:
         return tree, extra
 
     @property
+    def parts(self) -> int:
+        """Into how many parts the columns of more than one value fall that no pair joins: 1 for a whole tree."""
+        return max(1, sum(1 for column in self.columns if column.depth > 0) - self.tree_pairs)
+
+    @property
     def rows_error(self) -> float:
         """A bound of E|N - n|, in rows: of the released number of rows N, which all columns share, from the true n.
 
@@ -242,6 +247,8 @@ class ColumnPlan:
             f"mechanism  a private tree of columns: {len(self.columns)} in all, {self.tree_pairs} pairs to join them, "
             f"beyond that {self.extra_pairs} (about {max(1, round(self.memory_bytes / 2**20)):,} MiB)",
         ]
+        if self.parts > 1:
+            lines.append(f"           few rows buy part of a tree: {self.parts} parts of it are taken as independent")
         if self.size_budget:
             lines.append(f"measured   {'the number of rows':<18}  epsilon {float(self.size_budget):<7.4g}")
         if each:

@@ -26,7 +26,7 @@ import pytest
 from privmeasure.columns import model
 from privmeasure.domains import Categories, Product
 from privmeasure.engines.memory import ArraySource
-from privmeasure.mechanisms import ColumnTree, column_tree, pairs, tree
+from privmeasure.mechanisms import ColumnTree, column_schedule, column_tree, pairs, tree
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
 from reference.selection import winners
@@ -106,15 +106,18 @@ class Transcript:
 class Stage:
     """Plays scripts to tables by the real release, and remembers what it saw."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, relation: str, people: int, *, true_model: bool) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, relation: str, people: int, *, true_model: bool, part: bool) -> None:
         self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people))
         self.seen: dict[tuple[Table, Script], Transcript] = {}
         real_plan = column_tree.plan_pairs
         for module in (tree, pairs, column_tree):
             patch.setattr(module, "add_noise", self._noise)
         patch.setattr(pairs, "noisy_max", self._winner)
-        # Budgets and cells as for many rows: few rows would not buy the second layer, and this split is as public.
-        patch.setattr(column_tree, "plan_pairs", lambda *args: real_plan(*args[:3], 10**6))
+        if part:  # what few rows buy of five columns and more
+            patch.setattr(column_schedule, "FEWEST", Fraction(1, 2))
+        else:  # Budgets and cells as for many rows: few would not buy the second layer, and this split is as public.
+            patch.setattr(column_tree, "plan_pairs", lambda *args: real_plan(*args[:3], 10**6))
+        self.pairs = (2, 0) if part else (3, 3)
         if true_model:
             patch.setattr(model, "pair_table", self._true_table)
 
@@ -141,7 +144,7 @@ class Stage:
             points = np.array(table, float).reshape(-1, COLUMNS)
             release = self.tool.release(ArraySource(points, width=COLUMNS, threads=1), Key.insecure(1))
             self.transcript.layers = release.plan.tree_pairs
-            assert release.plan.extra_pairs == 3
+            assert (release.plan.tree_pairs, release.plan.extra_pairs) == self.pairs
             assert release.plan.spent <= EPSILON
             self.seen[name] = self.transcript
         return self.seen[name]
@@ -176,11 +179,18 @@ def loss(one: Transcript, two: Transcript, factor: Fraction = Fraction(1)) -> fl
 
 @cache
 def played(
-    relation: str, people: int = 1, *, differ: int | None = None, true_model: bool = False, at_length: bool = False
+    relation: str,
+    people: int = 1,
+    *,
+    differ: int | None = None,
+    true_model: bool = False,
+    part: bool = False,
+    at_length: bool = False,
 ) -> list[tuple[Transcript, Transcript, int]]:
     """Transcripts of neighbouring tables by the same scripts, and the sensitivity that the mechanism counts with.
 
-    `differ` is how many rows a person really has; without it, as many as were promised.
+    `differ` is how many rows a person really has; without it, as many as were promised. With `part`, the pairs are
+    those that few rows buy: part of a tree.
     """
     few = people > 1 or true_model or differ
     scripts, base = FEW if few else SCRIPTS, TABLES
@@ -188,7 +198,7 @@ def played(
         base = [table for rows in (1, 2) for table in product(ROWS, repeat=rows)]
     result = []
     with pytest.MonkeyPatch.context() as patch:
-        stage = Stage(patch, relation, people, true_model=true_model)
+        stage = Stage(patch, relation, people, true_model=true_model, part=part)
         for script, table in product(scripts, base):
             one = stage.play(table, script)
             for other in neighbours_of(table, relation, differ or people, every=9):
@@ -234,6 +244,14 @@ def test_a_whole_transcript_costs_at_most_epsilon_and_nearly_all_of_it(relation,
     found = played(relation, people)
     assert 0.9 < worst_transcript(found) <= 1 + ROUNDING
     assert worst_transcript(found, HALF) > 1.8, "half of all scales is a violation"
+
+
+@pytest.mark.parametrize(("relation", "people"), CASES)
+def test_part_of_a_tree_costs_at_most_epsilon_and_nearly_all_of_it(relation, people):
+    found = played(relation, people, part=True)
+    assert all(len(one.rounds) == 2 for one, _, _ in found)
+    assert 0.9 < worst_transcript(found) <= 1 + ROUNDING
+    assert worst_transcript(found, HALF) > 1.8
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

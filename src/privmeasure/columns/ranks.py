@@ -5,18 +5,50 @@ whatever their resolution.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import Bools
+from privmeasure.domains import Bools, Floats
 
 Groups = NDArray[np.int64]
 """For every cell the number of its group."""
 
-HEAVY = 2.5
-"""A block of cells is cut where it has the mass of so many groups."""
+CLEAR = 10.0
+"""A block of cells is cut into parts whose mass is so many standard deviations of its noise, at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Runs of cells whose mass together is known better than that of each one: `of[c]` is the block of cell c.
+
+    `variance[c]` is that of the mass of cell c, given the mass of its block.
+    """
+
+    of: Groups
+    variance: Floats
+
+    def of_groups(self, groups: Groups) -> "Blocks":
+        """Return blocks of groups of the cells: one begins where no group before it shares a block with it.
+
+        Examples:
+            >>> blocks = Blocks(np.array([0, 1, 1, 2, 2]), np.ones(5))
+            >>> blocks.of_groups(np.array([0, 0, 1, 2, 3])).of
+            array([0, 0, 1, 1])
+        """
+        count = int(groups.max()) + 1
+        first, last = np.full(count, int(self.of.max()) + 1), np.full(count, -1)
+        np.minimum.at(first, groups, self.of)
+        np.maximum.at(last, groups, self.of)
+        begins = first[1:] > np.maximum.accumulate(last)[:-1]
+        variance = np.bincount(groups, weights=self.variance).astype(np.float64)
+        return Blocks(np.concatenate([[0], np.cumsum(begins)]), variance)
+
+    def __getitem__(self, cells: Groups) -> "Blocks":
+        """Return the blocks of some of the cells."""
+        return Blocks(self.of[cells], self.variance[cells])
 
 
 def rank(
@@ -24,17 +56,16 @@ def rank(
     most: int,
     *,
     ordered: bool,
-    blocks: Groups | None = None,
+    blocks: Blocks | None = None,
     alone: int | None = None,
     apart: Sequence[Bools] = (),
 ) -> Groups:
     """Return the group of every cell: at most `most` groups of about equal mass, numbered from 0, none without a cell.
 
-    Cells without mass join a neighbour. Where cells are `ordered`, groups are runs of them; else heavy cells are alone
-    and light ones are packed. `blocks` number runs of cells whose mass together is known better than that of each one:
-    groups of ordered cells are made of whole blocks, unless a block is heavy. The cell `alone` (that of missing values)
-    shares its group with no cell that has mass, and no group has cells of mass both inside and outside a set of
-    `apart`.
+    Cells without mass join a neighbour. Where cells are `ordered`, groups are runs of them, made of whole `blocks`
+    where these are given and are not clearly heavier than a group; else heavy cells are alone and light ones are
+    packed. The cell `alone` (that of missing values) shares its group with no cell that has mass, and no group has
+    cells of mass both inside and outside a set of `apart`: this comes before all else.
 
     Examples:
         >>> rank(np.array([1, 1, 1, 3, 0, 2]), 3, ordered=True)
@@ -43,7 +74,8 @@ def rank(
         array([1, 2, 2, 0, 2])
         >>> rank(np.array([4, 1, 1, 0]), 2, ordered=True, alone=2)
         array([0, 0, 1, 1])
-        >>> rank(np.array([3, 2, 1, 3, 2, 1]), 2, ordered=True, blocks=np.array([0, 0, 1, 1, 1, 1]))
+        >>> blocks = Blocks(np.array([0, 0, 1, 1, 1, 1]), np.ones(6))
+        >>> rank(np.array([3, 2, 1, 3, 2, 1]), 2, ordered=True, blocks=blocks)
         array([0, 0, 1, 1, 1, 1])
     """
     mass = np.asarray(mass, np.float64)
@@ -68,7 +100,7 @@ def _labels(cells: int, alone: int | None, apart: Sequence[Bools]) -> Groups:
     return labels
 
 
-def _runs(mass: NDArray[np.float64], groups: int, blocks: Groups | None) -> Groups:
+def _runs(mass: NDArray[np.float64], groups: int, blocks: Blocks | None) -> Groups:
     """Return runs of cells, or of blocks of cells, of about equal mass."""
     if groups >= np.count_nonzero(mass):
         return np.asarray(np.maximum(np.cumsum(mass > 0) - 1, 0), np.int64)
@@ -84,29 +116,19 @@ def _shares(mass: NDArray[np.float64], groups: int) -> Groups:
     return np.asarray(np.minimum((middle * groups).astype(np.int64), groups - 1), np.int64)
 
 
-def _units(mass: NDArray[np.float64], blocks: Groups, share: float) -> Groups:
-    """Return a rising number for every cell: that of its block, or of a part of the block if that is heavy."""
-    block = np.bincount(blocks, weights=mass)
-    parts = np.where(block >= HEAVY * share, np.rint(block / share), 1.0)[blocks]
-    before = (np.cumsum(block) - block)[blocks]
-    inside = (np.cumsum(mass) - mass / 2 - before) / np.maximum(block[blocks], 1e-300)
-    part = np.minimum((inside * parts).astype(np.int64), parts - 1)
-    return np.unique(blocks * (parts.max() + 1) + part, return_inverse=True)[1].reshape(-1)
+def _units(mass: NDArray[np.float64], blocks: Blocks, share: float) -> Groups:
+    """Return a rising number for every cell: that of its block, or of a part of the block.
 
-
-def blocks_of(groups: Groups, blocks: Groups) -> Groups:
-    """Return blocks of the groups of some cells: one begins where no group before it shares a block with it.
-
-    Examples:
-        >>> blocks_of(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 2]))
-        array([0, 0, 1, 1])
+    A block is cut into parts of about a group's share, but fewer if noise would drown them: p equal parts of mass M
+    and variance V have M / p >= CLEAR sqrt(V / p) if p <= (M / CLEAR)^2 / V.
     """
-    count = int(groups.max()) + 1
-    first, last = np.full(count, int(blocks.max()) + 1), np.full(count, -1)
-    np.minimum.at(first, groups, blocks)
-    np.maximum.at(last, groups, blocks)
-    begins = first[1:] > np.maximum.accumulate(last)[:-1]
-    return np.concatenate([[0], np.cumsum(begins)])
+    block, noise = (np.bincount(blocks.of, weights=weights) for weights in (mass, blocks.variance))
+    clear = (block / CLEAR) ** 2 / np.maximum(noise, 1e-300)
+    parts = np.maximum(np.floor(np.minimum(np.rint(block / share), clear)), 1.0)[blocks.of]
+    before = (np.cumsum(block) - block)[blocks.of]
+    inside = np.clip((np.cumsum(mass) - mass / 2 - before) / np.maximum(block[blocks.of], 1e-9 * share), 0.0, 1.0)
+    part = np.minimum((inside * parts).astype(np.int64), parts - 1)
+    return np.unique(blocks.of * (parts.max() + 1) + part, return_inverse=True)[1].reshape(-1)
 
 
 def _packed(mass: NDArray[np.float64], groups: int) -> Groups:

@@ -24,7 +24,7 @@ from privmeasure.blocks import thread_count
 from privmeasure.column_plan import MOST_COLUMNS, ColumnPlan, rows_error
 from privmeasure.columns.measure import ColumnsMeasure
 from privmeasure.columns.pairs import Pair
-from privmeasure.columns.ranks import Groups, blocks_of, rank
+from privmeasure.columns.ranks import Blocks, Groups, rank
 from privmeasure.columns.spaces import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.counts import Axis, Partition, Progress, Source
 from privmeasure.domains import Bools, Domain, Product
@@ -291,13 +291,15 @@ class ColumnTree:
         return RankedColumn(
             margin.astype(np.float64),
             ordered=is_ordered(self.spaces[j]),
-            blocks=None if blocks is None else blocks_of(groups[cells], blocks[cells]),
+            blocks=blocks and blocks[cells].of_groups(groups[cells]),
             alone=alone,
         )
 
 
-def _blocks(column: CellMeasure) -> Groups | None:
-    """Return the coarse cell of every cell of a number, which was measured with less noise than fine ones: public."""
-    if column.domain.width > 1 or len(column.plan.levels) < 2:
+def _blocks(column: CellMeasure) -> Blocks | None:
+    """Return the coarse cells of a number, which were measured with less noise than its fine cells: public."""
+    plan = column.plan
+    if column.domain.width > 1 or len(plan.levels) < 2:
         return None
-    return np.arange(1 << column.level) >> (column.level - column.plan.levels[-2])
+    coarse = np.arange(1 << column.level) >> (column.level - plan.levels[-2])
+    return Blocks(coarse, np.full(1 << column.level, noise_variance(plan.scales[-1])))

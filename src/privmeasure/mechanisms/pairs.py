@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from privmeasure.column_plan import ColumnPlan
 from privmeasure.columns.model import Model
 from privmeasure.columns.pairs import Pair
-from privmeasure.columns.ranks import Groups, merged, rank
+from privmeasure.columns.ranks import Blocks, Groups, merged, rank
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Floats
 from privmeasure.mechanisms.selection import noisy_max, score
@@ -30,7 +30,7 @@ MODEL_SEED = 0
 class RankedColumn:
     """The rank cells of one released column, and coarser groups of them: public."""
 
-    def __init__(self, margin: Floats, *, ordered: bool, blocks: Groups | None, alone: int | None) -> None:
+    def __init__(self, margin: Floats, *, ordered: bool, blocks: Blocks | None, alone: int | None) -> None:
         """Take the mass of every rank cell, their blocks, and the one of missing values: see `rank`."""
         self.margin, self._ordered, self._blocks, self._alone = margin, ordered, blocks, alone
         self._groups: dict[int, tuple[Groups, Floats]] = {}

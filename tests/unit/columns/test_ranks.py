@@ -1,10 +1,11 @@
 """Ranks: groups of cells of about equal mass."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.columns.ranks import HEAVY, blocks_of, merged, rank
+from privmeasure.columns.ranks import CLEAR, Blocks, merged, rank
 
 MASSES = st.lists(st.integers(0, 50), min_size=1, max_size=64).map(np.array)
 
@@ -38,17 +39,39 @@ def test_sets_stay_apart(mass: np.ndarray, most: int, ordered: bool, data: st.Da
 
 
 @settings(max_examples=200, deadline=None)
-@given(MASSES, st.integers(1, 20), st.integers(1, 5))
-def test_a_block_is_cut_only_if_it_is_heavy(mass: np.ndarray, most: int, shift: int) -> None:
+@given(MASSES, st.integers(1, 20), st.integers(1, 5), st.floats(0.01, 100))
+def test_a_block_is_cut_only_if_its_parts_are_heavy_and_clear(mass, most: int, shift: int, variance: float) -> None:
     blocks = np.arange(len(mass)) >> shift
-    groups = rank(mass, most, ordered=True, blocks=blocks)
+    groups = rank(mass, most, ordered=True, blocks=Blocks(blocks, np.full(len(mass), variance)))
     assert (np.diff(groups) >= 0).all()
     assert groups.max() + 1 <= most
     if most < np.count_nonzero(mass):
         for block in range(blocks.max() + 1):
             cells = (blocks == block) & (mass > 0)
-            light = mass[cells].sum() < HEAVY * mass.sum() / most
-            assert not (light and len(set(groups[cells])) > 1)
+            light = mass[cells].sum() < 1.5 * mass.sum() / most
+            noise = CLEAR * np.sqrt(variance * (blocks == block).sum() / 2)
+            hidden = mass[cells].sum() / 2 < noise * (1 - 1e-9)  # two parts of equal mass
+            assert not ((light or hidden) and len(set(groups[cells])) > 1)
+
+
+def test_cells_of_their_own_are_no_blocks() -> None:
+    mass = np.random.default_rng(1).integers(0, 9, 200)
+    alone = Blocks(np.arange(200), np.full(200, 5.0))
+    assert (rank(mass, 20, ordered=True, blocks=alone) == rank(mass, 20, ordered=True)).all()
+
+
+def test_clear_blocks_leave_as_many_groups_as_are_wanted() -> None:
+    blocks = Blocks(np.arange(4096) >> 7, np.full(4096, 100.0))
+    assert rank(np.full(4096, 1000), 64, ordered=True, blocks=blocks).max() + 1 == 64
+    assert rank(np.full(4096, 5), 64, ordered=True, blocks=blocks).max() + 1 == 32
+
+
+@pytest.mark.filterwarnings("error")
+def test_floats_and_empty_blocks_are_quiet() -> None:
+    mass = np.random.default_rng(0).random(12)
+    mass[6:8] = 0
+    blocks = Blocks(np.arange(12) // 2, np.zeros(12))
+    assert rank(mass, 3, ordered=True, blocks=blocks).max() + 1 == 3
 
 
 def test_whole_blocks_keep_the_precision_of_blocks() -> None:
@@ -58,7 +81,7 @@ def test_whole_blocks_keep_the_precision_of_blocks() -> None:
     true = rng.exponential(100, cells)
     released = np.maximum(true + rng.laplace(0, 60, cells), 0)
     released *= np.repeat(np.bincount(blocks, true) / np.bincount(blocks, released), per_block)
-    for name, kept in (("cells", None), ("blocks", blocks)):
+    for name, kept in (("cells", None), ("blocks", Blocks(blocks, np.full(cells, 2 * 60.0**2)))):
         groups = rank(released, 20, ordered=True, blocks=kept)
         errors[name] = np.abs(np.bincount(groups, weights=released - true)).sum()
     assert errors["blocks"] < errors["cells"] / 2
@@ -67,7 +90,9 @@ def test_whole_blocks_keep_the_precision_of_blocks() -> None:
 def test_blocks_of_groups_begin_at_common_borders() -> None:
     cells = np.arange(12)
     groups, blocks = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]), cells // 4
-    assert blocks_of(groups, blocks).tolist() == [0, 0, 0, 1, 1]
+    found = Blocks(blocks, np.full(12, 2.0)).of_groups(groups)
+    assert found.of.tolist() == [0, 0, 0, 1, 1]
+    assert found.variance.tolist() == [6, 4, 6, 4, 4]
 
 
 def test_many_even_cells_make_even_groups() -> None:

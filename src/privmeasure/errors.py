@@ -6,6 +6,7 @@
     ├── DataError        (also a ValueError)   the structure of the data: shape or type, never a value
     ├── ReleaseFileError (also a ValueError)   a release file that is truncated, edited or of another format
     ├── LedgerFileError  (also a ValueError)   a ledger that is missing, damaged, locked or of another format
+    ├── NoRowsError      (also a RuntimeError) a release that leaves no row which keeps the facts of its schema
     ├── BudgetError      (also a RuntimeError) a release that a ledger refuses; the data were not opened
     ├── ReleaseError     (also a RuntimeError) a release that could not be finished; why cannot be shown
     └── SpentError       (also a RuntimeError) something that may be used once was used again, or before its time
@@ -42,6 +43,10 @@ class ReleaseFileError(PrivmeasureError, ValueError):
 
 class LedgerFileError(PrivmeasureError, ValueError):
     """A ledger file that cannot be read or written."""
+
+
+class NoRowsError(PrivmeasureError, RuntimeError):
+    """A release of which rows cannot be sampled: what it leaves, the facts of its schema forbid. Epsilon is spent."""
 
 
 class BudgetError(PrivmeasureError, RuntimeError):

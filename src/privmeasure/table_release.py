@@ -18,9 +18,9 @@ from privmeasure.columns.certificates import ColumnCertificates
 from privmeasure.columns.conditions import Condition, Fact, broken
 from privmeasure.columns.facts import conditions, forbidden_pairs
 from privmeasure.columns.measure import ColumnsMeasure
-from privmeasure.columns.rows import MOST_TRIES
+from privmeasure.columns.rows import MOST_TRIES, NO_ROWS
 from privmeasure.domains import Bools, Points
-from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
+from privmeasure.errors import ArgumentError, NoRowsError, PrivmeasureError, ReleaseFileError
 from privmeasure.plan import Plan
 from privmeasure.release import CellMeasure, Order
 from privmeasure.tables import Boolean, Category, Integer, Layout, Number, Schema
@@ -136,6 +136,8 @@ class TableRelease:
         tried = 0
         while left is None or left > 0:
             if left is not None and tried > MOST_TRIES * max(n or self.total, 1024):
+                if not where:
+                    raise NoRowsError(NO_ROWS)
                 raise ArgumentError(
                     f"Fewer than one in {MOST_TRIES} rows satisfy where together with what can never occur. Ask for "
                     "something more likely, or sample without it and choose."
@@ -306,7 +308,7 @@ def _numbers(column: Any, points: Points) -> Points:
 
     if isinstance(column, Number | Integer) and not _is_stretched(column):
         return points[:, 0]
-    (array,) = column.decode(points, [None])
+    (array,) = column.decode(points, [pa.bool_() if isinstance(column, Boolean) else None])  # not in texts of its own
     return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
 

@@ -56,6 +56,17 @@ def test_fit_sample_inspect(call, folder):
     assert "certificate" not in call("inspect", "new.release", "--no-certificate")
 
 
+@pytest.mark.parametrize("mechanism", ["pmm", "columns"])
+def test_rows_under_a_condition_are_counted_as_they_are_written(call, folder, mechanism):
+    call(*FIT, "--mechanism", mechanism)
+    women = ["sample", "new.release", "--where", "sex = 'F'", "--seed", "1"]
+    made = json.loads(call(*women, "-o", "women.csv", "--json"))["rows"]
+    assert made == len((folder / "women.csv").read_text().splitlines()) - 1
+    assert 300 < made < 600
+    assert f"{made:,} synthetic rows written" in call(*women, "-o", "again.csv")
+    assert json.loads(call(*women, "-o", "ten.csv", "-n", "10", "--json"))["rows"] == 10
+
+
 def test_many_columns_are_certified_too(call, folder):
     """A certificate is shared by all columns: beyond 49 of them its chance grows, and is said."""
     names = [f"c{i}" for i in range(60)]

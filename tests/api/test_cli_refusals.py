@@ -311,6 +311,30 @@ def test_a_release_that_cannot_be_saved(folder, capsys, monkeypatch, booked, err
     assert Ledger("book.sqlite").spent("people") == booked
 
 
+@pytest.mark.parametrize("mechanism", ["pmm", "columns"])
+@pytest.mark.parametrize("booked", [True, False])
+def test_a_release_that_leaves_no_rows(refused, folder, capsys, mechanism, booked):
+    """All rows of the data contradict the fact: epsilon is spent, and is said to be."""
+    change(folder, "format = 1", "format = 1\nnever = [\"income < 100000 and sex in ('F', 'M')\"]")
+    make = ["synthesize", *(BOOKED if booked else FIT)[1:], "--mechanism", mechanism]
+    make[make.index("new.release")] = "new.csv"
+    assert cli.run(make) == 3
+    err = capsys.readouterr().err
+    check_message(err, "new.csv was not written", "almost no row", "never", "epsilon = 1 counts as spent")
+    check_message(err, "fewer facts", "larger epsilon", "spends epsilon again")
+    assert "conditions" not in err
+    assert ("the ledger book.sqlite counts it" in err) == booked
+    assert Ledger("book.sqlite").spent("people") == booked
+    assert not list(folder.glob("new.csv*"))
+    if not booked:
+        assert cli.run([*make, "--release", "kept.release", "--json"]) == 3
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert (error["kind"], error["exit"]) == ("NoRowsError", 3)
+        check_message(error["message"], "epsilon = 1 counts as spent", "kept.release is kept")
+        refused(["sample", "kept.release", "-o", "new.csv"], 3, "almost no row", "fewer facts")
+        refused(["sample", "kept.release", "-o", "new.csv", "-n", "9", "--where", "sex = 'F'"], 2, "more likely")
+
+
 def test_a_folder_that_may_only_be_read(refused, folder, monkeypatch):
     locked = folder / "locked"
     locked.mkdir(mode=0o555)

@@ -23,6 +23,7 @@ CODES: list[tuple[type[BaseException], int]] = [
     (errors.DataError, FILE),
     (errors.ReleaseFileError, FILE),
     (errors.LedgerFileError, FILE),
+    (errors.NoRowsError, FILE),
     (errors.ReleaseError, BUG),
     (errors.PrivmeasureError, USAGE),
     (OSError, FILE),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli import terminal
+from privmeasure.errors import NoRowsError
 
 if TYPE_CHECKING:
     from privmeasure.synthesizer import Synthesizer
@@ -36,18 +37,23 @@ def show_outcome(synthesizer: "Synthesizer", written: dict[str, Any], words: str
 @contextmanager
 def kept(path: Path, synthesizer: "Synthesizer", *, ledger: Path | None, release: Path | None = None) -> Iterator[None]:
     """Say, where a file cannot be written after the fit, that epsilon is gone all the same, and who counts it."""
+    counted = f"the ledger {ledger} counts it" if ledger is not None else "no ledger counts it: note it yourself"
+    spent = f"The fit was finished, so epsilon = {float(synthesizer.privacy.epsilon):g} counts as spent; {counted}."
     try:
         yield
+    except NoRowsError as error:
+        again = (
+            "Another run spends epsilon again."
+            if release is None
+            else f"The release {release} is kept: what it says of single columns holds all the same."
+        )
+        raise NoRowsError(f"{path} was not written. {error} {spent} {again}") from None
     except OSError as error:
         full = error.errno in FULL or "disk is full" in str(error) or "No space left" in str(error)
         reason = "the disk is full" if full else os.strerror(error.errno) if error.errno else "a file error"
-        counted = f"the ledger {ledger} counts it" if ledger is not None else "no ledger counts it: note it yourself"
         again = (
             "Make room or choose another place; another run spends epsilon again."
             if release is None
             else f"The release {release} is kept: make room, and draw from it with `privmeasure sample`, for free."
         )
-        raise OSError(
-            f"{path} was not written: {reason}. The fit was finished, so epsilon = "
-            f"{float(synthesizer.privacy.epsilon):g} counts as spent; {counted}. {again}"
-        ) from None
+        raise OSError(f"{path} was not written: {reason}. {spent} {again}") from None

@@ -86,13 +86,13 @@ def write_rows(
     shown: bool,
     where: str | None = None,
 ) -> int:
-    """Write synthetic rows of a release, batch by batch, and return how many."""
+    """Write synthetic rows of a release, batch by batch, and return how many there are in the file."""
     from privmeasure.tables.io import write_table
 
-    rows: int = release.plan.rows if number is None else number
+    expected: int = release.plan.rows if number is None else number  # at most: a condition may leave fewer
+    tables = _tables(release, number, seed, where)
     with progress("write", shown=shown) as advance:
-        write_table(path, _tables(release, number, seed, where), overwrite=overwrite, progress=advance, rows=rows)
-    return rows
+        return write_table(path, tables, overwrite=overwrite, progress=advance, rows=expected)
 
 
 def _tables(release: Any, number: int | None, seed: int | None, where: str | None) -> Iterator[Any]:

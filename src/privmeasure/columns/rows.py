@@ -12,7 +12,7 @@ from privmeasure.columns.drawing import draw, inside
 from privmeasure.columns.model import Cells, Model
 from privmeasure.columns.ranks import Groups
 from privmeasure.domains import Bools, Floats, Points, Product
-from privmeasure.errors import ArgumentError
+from privmeasure.errors import ArgumentError, NoRowsError
 from privmeasure.release import CellMeasure
 
 MOST_TRIES = 100
@@ -28,6 +28,12 @@ ESTIMATED_ON = 1 << 14
 TOO_FEW = (
     f"Too few rows satisfy the conditions together with what can never occur: fewer than one in {MOST_TRIES}. Ask for "
     "something more likely, or sample without conditions and choose."
+)
+NEXT_TIME = "For the next release, correct the facts or declare fewer facts, or take more rows or a larger epsilon."
+NO_ROWS = (
+    f"The release leaves almost no row that keeps the facts of its schema (never): fewer than one in {MOST_TRIES}. "
+    "There are so few rows that noise decides which values are left, or the data contradict the facts. "
+    f"{NEXT_TIME}"
 )
 
 
@@ -74,10 +80,9 @@ class RowMaker:
             one, two = (condition.cells(column.domain, column.level)[1] for condition in fact)
             left[one & two] = 0
         if not left.any():
-            raise ArgumentError(
+            raise NoRowsError(
                 "The release has rows only where the facts of its schema (never) forbid them: the data contradict the "
-                "facts, or the noise is larger than what the facts leave. No row can be sampled. Correct the facts "
-                "for the next release."
+                f"facts, or the noise is larger than what the facts leave. No row can be sampled. {NEXT_TIME}"
             )
         return np.asarray(left * (mass.sum() / left.sum()), np.float64)
 
@@ -131,7 +136,7 @@ class RowMaker:
         found.append(points)
         while left > 0:
             if tried > MOST_TRIES * max(n, FEW):
-                raise ArgumentError(TOO_FEW)
+                raise ArgumentError(TOO_FEW) if where else NoRowsError(NO_ROWS)
             share = max(1 / MOST_TRIES, 1 - left / max(1, tried))
             count = min(max(FEW, int(1.2 * left / share)), MOST_AT_ONCE)
             more = self.points(drawn(count), rng, threads)

@@ -79,10 +79,11 @@ def write_table(
     overwrite: bool = False,
     progress: Progress | None = None,
     rows: int | None = None,
-) -> None:
+) -> int:
     """Write tables one after the other into one file, by the end of its name: CSV, TSV, gzip of them, or Parquet.
 
-    With the number of `rows` that will come, a public one, `progress` is told of them as ("write", fraction).
+    Returns how many rows were written. With the number of `rows` that will come at most, a public one, `progress` is
+    told of them as ("write", fraction).
 
     The file is written beside its place and renamed when it is complete: nothing is left after an error or an
     interruption. Doubles are written with the fewest digits that give them back, text is quoted where it must be.
@@ -91,6 +92,7 @@ def write_table(
         >>> import pyarrow as pa, tempfile
         >>> path = Path(tempfile.mkdtemp()) / "small.csv"
         >>> write_table(path, [pa.table({"a": [0.1, None], "b": ["x", 'say "y"']})])
+        2
         >>> print(path.read_text())
         a,b
         0.1,"x"
@@ -123,6 +125,7 @@ def write_table(
             _rename(beside, path, overwrite=overwrite)
     finally:
         beside.unlink(missing_ok=True)
+    return written
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> None:

@@ -253,7 +253,7 @@ TABLE = pa.table(
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet", "T.CSV"])
 def test_what_is_written_can_be_read(tmp_path, name):
-    write_table(tmp_path / name, iter([TABLE, TABLE.slice(1)]))
+    assert write_table(tmp_path / name, iter([TABLE, TABLE.slice(1)])) == 2 * TABLE.num_rows - 1
     found = read(tmp_path / name)
     if kind_of(name) == "parquet":
         assert found == pa.concat_tables([TABLE, TABLE.slice(1)]).to_pydict()

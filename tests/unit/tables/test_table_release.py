@@ -153,6 +153,16 @@ def test_means_are_those_of_a_large_sample(release):
         assert abs(value - column.mean()) < 5 * column.std() / math.sqrt(len(column)) + 0.01 * abs(value), name
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_mean_of_a_boolean_with_texts_is_the_share_of_true(missing):
+    texts = {"true": ["yes", "y"], "false": ["no"], "nullable": missing}
+    rows = pa.table({"a": ["yes"] * 30 + ["no"] * 50 + (["?"] * 20 if missing else ["y"] * 20)})
+    found = make(rows, Schema({"a": Boolean(**texts)})).mean()
+    plain = pa.table({"a": [True] * 30 + [False] * 50 + ([None] * 20 if missing else [True] * 20)})
+    assert found == make(plain, Schema({"a": Boolean(nullable=missing)})).mean()
+    assert found["a"] == pytest.approx(3 / 8 if missing else 1 / 2, abs=0.02)
+
+
 def test_quantiles_come_in_the_columns_own_type(release):
     sample = release.sample(200_000, seed=1)
     assert abs(release.quantile(0.5, column="age") - np.median(sample["age"])) <= 2

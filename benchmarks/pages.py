@@ -69,7 +69,8 @@ def numbers() -> str:
         lines.append(
             "- **Wide tables** (4 real tables of 9 to 14 columns, epsilon = 1, geometric means of ratios to the best "
             "of MST and AIM in two implementations each, which have a delta of 1e-6 where ours is 0): "
-            f"{values}, CPU seconds 1/{1 / mean['cpu_seconds']:.0f}. Lower is better: above 1 we lose."
+            f"{values}, CPU seconds 1/{1 / mean['cpu_seconds']:.0f}. Lower is better: above 1 we lose "
+            "([curves](benchmarks/results/wide.png))."
         )
     if large := load("large"):
         lines.append(

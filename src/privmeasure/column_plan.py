@@ -248,7 +248,7 @@ class ColumnPlan:
             f"beyond that {self.extra_pairs} (about {max(1, round(self.memory_bytes / 2**20)):,} MiB)",
         ]
         if self.parts > 1:
-            lines.append(f"           few rows buy part of a tree: {self.parts} parts of it are taken as independent")
+            lines.append(f"           few rows buy part of a tree: columns fall into {self.parts} independent parts")
         if self.size_budget:
             lines.append(f"measured   {'the number of rows':<18}  epsilon {float(self.size_budget):<7.4g}")
         if each:

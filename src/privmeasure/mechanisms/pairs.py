@@ -20,7 +20,7 @@ SCORE_SIDE = 16
 """The most groups of a column in a table that is scored. (flat: 16 to 32; 8 is within chance)"""
 NOISE_PRICE = 0.3
 """What a noise scale in a cell of a pair's table takes off its score: the part of noise that no smoothing removes.
-(flat: 0 to .5)"""
+(flat: .15 to .5)"""
 MODEL_ROWS = 50_000
 """Rows of the sample that says what the tree already tells about a pair."""
 MODEL_SEED = 0

@@ -128,9 +128,14 @@ class ColumnPlan:
         return tree, extra
 
     @property
+    def active(self) -> int:
+        """How many columns have more than one value: the others cost nothing, and no pair has them."""
+        return sum(1 for column in self.columns if column.depth > 0)
+
+    @property
     def parts(self) -> int:
-        """Into how many parts the columns of more than one value fall that no pair joins: 1 for a whole tree."""
-        return max(1, sum(1 for column in self.columns if column.depth > 0) - self.tree_pairs)
+        """Into how many parts the active columns fall that no pair joins: 1 for a whole tree."""
+        return max(1, self.active - self.tree_pairs)
 
     @property
     def rows_error(self) -> float:
@@ -217,7 +222,7 @@ class ColumnPlan:
             (self.tree_pairs, self.tree_budget),
             (self.extra_pairs, self.extra_budget),
         ]
-        active = sum(1 for column in self.columns if column.depth > 0)
+        active = self.active
         if not (
             all((column.privacy.neighbours, column.privacy.rows_per_person) == promise for column in self.columns)
             and all((column.rows, column.rows_are) == (self.rows, self.rows_are) for column in self.columns)

@@ -94,7 +94,10 @@ def test_narrow_tables_are_joined_whatever_the_rows(k, pairs):
 def test_what_is_in_reach_with_few_and_many_rows_is_in_reach_between(epsilon):
     tool = ColumnTree(Product(FACTORS), Privacy(epsilon, "add-remove"))
     for power in range(53):
-        tool.plan(1 << power)
+        plan = tool.plan(1 << power)
+        scales = [plan.selection_scale, plan.tree_scale, plan.extra_scale]
+        assert all(SMALLEST_SCALE <= scale <= LARGEST_SCALE for scale in scales if scale)
+        assert plan.spent == epsilon
 
 
 def test_the_columns_promise_more_with_more_rows():

@@ -197,6 +197,20 @@ def test_missing_values_are_a_rank_cell_of_their_own():
                 assert np.count_nonzero(groups == groups[ranks[missing]]) == 1
 
 
+@pytest.mark.parametrize("other", [Nullable(Categories(3)), Nullable(Integers(0, 9))])
+def test_what_is_missing_together_is_missing_together(other):
+    """Values are independent, and a third of the rows lacks both: the pair is chosen for that, and the rows show it."""
+    rng, n = np.random.default_rng(0), 20_000
+    x = np.column_stack([rng.random(n), rng.integers(0, 3, n), rng.integers(0, 5, n), rng.random(n)]).astype(float)
+    gone = rng.random(n) < 1 / 3
+    x[gone, :2] = np.nan
+    measure = release(x, [Nullable(Box([(0, 1)])), other, Categories(5), Box([(0, 1)])], epsilon=2)
+    rows = np.isnan(measure.sample(seed=0))
+    assert (rows[:, 0] != rows[:, 1]).mean() < 0.02, "4/9 if they were independent"
+    assert abs(rows[:, 0].mean() - 1 / 3) < 0.02
+    assert (measure.pairs[0].first, measure.pairs[0].second) == (0, 1)
+
+
 def test_cells_that_must_stay_apart_do():
     def late(level):
         return [np.arange(1 << level) >= 1 << (level - 1)]

@@ -145,28 +145,9 @@ def test_a_header_alone_is_a_table(refused, call, folder):
     refused([*FIT[:-3], "replace", "-o", "x.release"], 3, "no rows", "add-remove")
 
 
-def test_bad_encoding(refused, folder):
-    (folder / "people.csv").write_bytes(f"age,sex,income,name\n20,F\xfc{SECRET},5,x\n".encode("latin-1"))
-    refused(FIT, 3, "people.csv", "UTF-8")
-
-
 def test_duplicate_headers(refused, folder):
     (folder / "people.csv").write_text(f"age,sex,income,age\n20,F,5,{SECRET}\n")
     refused(FIT, 3, "people.csv", "'age'", "rename")
-
-
-def test_ragged_rows(refused, folder):
-    (folder / "people.csv").write_text(f"age,sex,income,name\n20,F,5,x\n20,F,{SECRET}\n")
-    refused(FIT, 3, "people.csv")
-
-
-def test_a_line_that_never_ends(refused, folder):
-    with (folder / "people.csv").open("w") as file:
-        file.write('age,sex,income,name\n20,F,5,"')
-        for _ in range(80):
-            file.write(SECRET * (1 << 16))
-    refused(FIT, 3, "people.csv", "row")
-    (folder / "people.csv").unlink()
 
 
 def test_not_a_table(refused, folder):

@@ -13,7 +13,7 @@ from privmeasure.engines import table as engine
 from privmeasure.engines import tally
 from privmeasure.engines.memory import ArraySource
 from privmeasure.engines.table import TableSource
-from privmeasure.tables import Boolean, Category, Drop, Integer, Number, Schema, reading
+from privmeasure.tables import Boolean, Category, Drop, Integer, Number, Schema, lines, reading
 from privmeasure.tables.io import open_table, write_table
 
 SCHEMA = Schema(
@@ -87,9 +87,9 @@ def test_a_file_has_the_counts_of_its_points(tmp_path_factory, name, rows, threa
     path = tmp_path_factory.mktemp("law") / name
     write_table(path, [rows])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "BLOCK_BYTES", block)
+        patch.setattr(lines, "BLOCK_BYTES", block)
         patch.setattr(reading, "BLOCK", 7)
-        source = TableSource(open_table(path), SCHEMA, threads=threads)
+        source = TableSource(open_table(path, newlines_in_cells=True), SCHEMA, threads=threads)
         assert outline(source.count(partitions())) == expected(SCHEMA.encode(rows))
         assert outline(source.count(partitions()[:2])) == expected(SCHEMA.encode(rows))[:2]
 

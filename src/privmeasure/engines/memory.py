@@ -1,7 +1,9 @@
 """Rows in an array: counted in blocks that stay in the cache, in threads."""
 
 import math
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from privmeasure.counts import CellCounts, Partition, Progress
 from privmeasure.domains import Points
 from privmeasure.engines.tally import Tally, merged
 from privmeasure.errors import DataError
+from privmeasure.tables.cells import by_distinct, described, is_number, numbers, plain_type
+from privmeasure.tables.frames import to_arrow
 
 QUARTERS = 4
 """Progress is told after each quarter of the rows: four times whatever their number, which may be private."""
@@ -20,7 +24,7 @@ QUARTERS = 4
 class ArraySource:
     """A `Source` over the rows of a numeric array.
 
-    Guarantee:  privacy  no error depends on a value: only the array's type and number of columns may raise
+    Guarantee:  privacy  no error depends on a value: only the types and the number of columns may raise
                 cost     one pass in blocks; 4 bytes a cell and thread, then 8 bytes a cell
     """
 
@@ -59,16 +63,22 @@ def as_points(rows: NDArray[Any]) -> Points:
 
 
 def checked_points(points: Any, width: int) -> NDArray[Any]:
-    """Return points as an array of shape (rows, width) without copying, or say what is wrong with its structure."""
-    array = np.asarray(points) if hasattr(points, "__array__") else _from_lists(points)
+    """Return points as an array of shape (rows, width), or say what is wrong with their type or shape.
+
+    An array is not copied. Columns of dataframes go by their types: nulls are NaN, whatever the library makes of them.
+    Lists have no types: a row of another length, or a cell that is not a number, is missing.
+    """
+    if isinstance(points, list | tuple):
+        return _from_lists(points, width)
+    array = points if isinstance(points, np.ndarray) else _from_columns(points)
     if array.dtype.kind not in "fiub":
         raise DataError(
             f"The data must be an array of numbers, got type {array.dtype.type.__name__}. "  # <U9 would tell a length
             "Convert the columns to numbers first."
         )
-    if isinstance(points, np.ma.MaskedArray):
-        array = np.ma.filled(points.astype(np.float64), np.nan)  # what is masked is missing
-    if array.ndim == 1 and (width == 1 or len(array) == 0):  # an empty list has no columns; it must not raise either
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.ma.filled(array.astype(np.float64), np.nan)  # what is masked is missing
+    if array.ndim == 1 and width == 1:
         array = array.reshape(-1, width)
     if array.ndim != 2 or array.shape[1] != width:
         columns = "a one-dimensional array" if array.ndim == 1 else f"{array.shape[1:]} after the rows"
@@ -79,24 +89,57 @@ def checked_points(points: Any, width: int) -> NDArray[Any]:
     return array
 
 
-def _from_lists(rows: Any) -> NDArray[np.float64]:
-    """Return lists as an array. A list has no type of its own, so a cell that is not a number counts as missing."""
-    if not isinstance(rows, list | tuple):
-        raise DataError(f"The data must be an array of numbers, got an object of type {type(rows).__name__}.")
-    try:
-        cells = np.asarray(rows, object)
-    except ValueError:  # NumPy's own message would show the number of rows
-        cells = np.empty(1, object)
-        cells[0] = []
-    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells.ravel()):
-        raise DataError("The data must be an array of numbers, got rows of unequal lengths. Pad them first.")
-    return np.array([_number(cell) for cell in cells.ravel()], np.float64).reshape(cells.shape)
+def _from_columns(points: Any) -> NDArray[Any]:
+    """Return a dataframe, or one of its columns, as an array; of other objects what they say of themselves."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    pandas = nw.dependencies.get_pandas()
+    if pandas is not None and isinstance(points, pandas.Index | pandas.api.extensions.ExtensionArray):
+        points = pandas.Series(points)
+    if isinstance(points, pa.Array):
+        points = pa.chunked_array([points])
+    frame = nw.from_native(points, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.Series):
+        frame, flat = frame.alias("points").to_frame(), True
+    else:
+        flat = False
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        if hasattr(points, "__array__"):
+            return np.asarray(points)
+        raise DataError(f"The data must be an array of numbers, got an object of type {type(points).__name__}.")
+    table, _ = to_arrow(frame)
+    columns = [_floats(column) for column in table.columns]
+    return columns[0] if flat else np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+
+
+def _floats(column: Any) -> Points:
+    """Return a column of a table as floats; one that is not of numbers, by its type, is refused."""
+    from pyarrow.types import is_boolean
+
+    plain = plain_type(column.type)
+    if not (is_number(plain) or is_boolean(plain)):
+        raise DataError(f"The data must be numbers, got a column of {described(plain)}. Convert it to numbers first.")
+    return by_distinct(column, numbers)
+
+
+def _from_lists(rows: Sequence[Any], width: int) -> Points:
+    """Return lists as an array, row by row: none can raise, and none changes what another one becomes."""
+    points = np.full((len(rows), width), np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning would tell that an odd value is there
+        for i, row in enumerate(rows):
+            with suppress(Exception):  # whatever an object does when it is looked at
+                cells = row if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 else [row]
+                if len(cells) == width:
+                    points[i] = [_number(cell) for cell in cells]
+    return points
 
 
 def _number(cell: Any) -> float:
-    try:
-        return float(cell)
-    except OverflowError:
-        return math.inf if cell > 0 else -math.inf
-    except (TypeError, ValueError):
-        return math.nan
+    with suppress(Exception):
+        try:
+            return float(cell)
+        except OverflowError:
+            return math.inf if cell > 0 else -math.inf
+    return math.nan

@@ -29,7 +29,8 @@ class TableSource:
     The first question reads the whole table, so a fault of its structure shows before any noise is drawn. A fault
     that shows later (the file changed meanwhile) is a ReleaseError: epsilon counts as spent by then.
 
-    Guarantee:  privacy  no error depends on a value, only on the structure; progress is told at fixed fractions
+    Guarantee:  privacy  no error depends on a value, only on the structure. Progress is told at fixed fractions, and
+                         alike whether rows are kept or read again: their number decides which
                 cost     one pass a question; memory for a few blocks a thread and the cache
     """
 
@@ -41,7 +42,7 @@ class TableSource:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Take a table whose structure was checked; `progress` is told of every reading, as ("read", fraction)."""
+        """Take a table whose structure was checked; `progress` is told of the first reading, as ("read", fraction)."""
         self._table, self._schema = table, schema
         self._columns = list(dict.fromkeys(s for name, column in schema.data.items() for s in column.sources(name)))
         self._threads = thread_count(threads)
@@ -52,12 +53,16 @@ class TableSource:
 
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one pass."""
+        import pyarrow as pa
+
         tallies = [Tally(partitions) for _ in range(self._threads)]
-        if self._read_once and self._cache is not None:
-            self._count_cache(self._cache, tallies, progress)
-            return merged(tallies)
         try:
-            self._count_batches(tallies, progress)
+            if not isinstance(self._table, pa.Table):
+                self._table.check_unchanged()  # also where rows were kept: whether they are depends on their number
+            if self._read_once and self._cache is not None:
+                self._count_cache(self._cache, tallies, progress)
+            else:
+                self._count_batches(tallies, progress)
         except DataError:
             if not self._read_once:
                 raise
@@ -71,12 +76,15 @@ class TableSource:
     def _count_batches(self, tallies: list[Tally], progress: Progress | None) -> None:
         """Let every thread take batches, encode and count them, until there are none left or one has failed."""
 
-        def tell(fraction: float) -> None:
-            for stage, report in (("read", self._progress), ("count", progress)):
-                if report is not None:
-                    report(stage, fraction)
+        first = not self._read_once
 
-        self._cache = [] if not self._read_once else None
+        def tell(fraction: float) -> None:
+            if first and self._progress is not None:
+                self._progress("read", fraction)
+            if progress is not None:
+                progress("count", fraction)
+
+        self._cache = [] if first else None
         self._cached_bytes = 0
         batches, turn, stopped = self._batches(tell), threading.Lock(), threading.Event()
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nullable, Points
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.base import ColumnError, DataColumn, Types, did_you_mean, plural
-from privmeasure.tables.cells import described, is_text, numbers, plain_type, recoded, whole
+from privmeasure.tables.cells import cast_each, described, is_text, numbers, plain_type, recoded, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -223,11 +223,10 @@ class Category(DataColumn, frozen=True, tag="category"):
         if not self.textual or pt.is_floating(kind) or pt.is_decimal(kind):
             return self._read_numbers(array)
         if pt.is_boolean(kind) or pt.is_integer(kind) or pt.is_temporal(kind):
-            try:
-                array = array.cast(pa.string())
-            except pa.ArrowException:  # a date beyond the calendar; the message would show it
-                array = pa.array([_text(cell) for cell in array], pa.string())
-        if not is_text(array.type):
+            reading = self._read_texts(cast_each(array, pa.string()))
+            beyond = np.isnan(reading) & np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
+            return np.where(beyond, -1.0, reading)  # a date that no calendar has is none of the values
+        if not is_text(kind):
             return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, -1.0)
         return self._read_texts(array)
 
@@ -236,7 +235,7 @@ class Category(DataColumn, frozen=True, tag="category"):
 
         if len(self.values) > FEW_VALUES and len(texts) > 1:
             distinct = texts.dictionary_encode()
-            positions = [-1 if v is None else self._positions.get(v, -1) for v in _pylist(distinct.dictionary)]
+            positions = [self._positions.get(text, -1) for text in distinct.dictionary.to_pylist()]
             table = np.append(np.array(positions, np.float64), np.nan)
             return np.asarray(table[pc.fill_null(distinct.indices, len(positions)).to_numpy(zero_copy_only=False)])
         found = pc.index_in(texts, value_set=self._array.cast(texts.type))
@@ -325,17 +324,3 @@ def _leaves(group: Any, path: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str,
             f"has {group!r} in its taxonomy where a list of values, or a table of smaller groups, was expected.",
             "taxonomy",
         )
-
-
-def _pylist(texts: "pa.Array") -> list[Any]:
-    try:
-        return list(texts.to_pylist())
-    except UnicodeDecodeError:  # a text that is no UTF-8 is none of the values
-        return [_text(cell) for cell in texts]
-
-
-def _text(cell: Any) -> str | None:
-    try:
-        return None if not cell.is_valid else str(cell.as_py())
-    except (ValueError, OverflowError):  # its message shows the cell, so it ends here
-        return ""

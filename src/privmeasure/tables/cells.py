@@ -1,7 +1,7 @@
 """Cells of any Arrow type, read as numbers or texts without ever raising, and cast back.
 
-Arrow has no cast that turns what does not parse into null: one bad cell fails the whole array. `cast_texts` gives
-every cell the result that it would have alone, so that the reading of a row never depends on the other rows.
+Arrow has no cast that turns what does not parse into null: one bad cell fails the whole array. `cast_texts` and
+`cast_each` give every cell the result that it would have alone: the reading of a row never depends on other rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -174,10 +174,11 @@ def cast_texts(
     shape: str,
     mend: "Callable[[pa.Array], pa.Array] | None" = None,
 ) -> "pa.Array":
-    """Cast every text on its own: null where it does not parse.
+    """Cast every text on its own: null where it does not parse. Spaces around a text do not matter.
 
-    `shape` matches at least every text that parses. `mend` brings texts that do not parse into a form that may, and
-    must not change what others mean. Spaces around a text do not matter.
+    A text that Arrow casts as it is must match `shape`, and `mend`, which brings others into a form that parses, must
+    not change what it means: then all at once, the usual case, gives what each alone gives. tests/laws/test_cells.py
+    looks for a text that breaks this.
 
     Examples:
         >>> import pyarrow as pa
@@ -187,36 +188,41 @@ def cast_texts(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if (cells := _cast(texts, type)) is not None:  # the whole array at once: the usual case
+    if (cells := _cast(texts, type)) is not None:
         return cells
     texts = pc.utf8_trim_whitespace(texts.cast(pa.large_string()))
     texts = texts if mend is None else mend(texts)
     texts = pc.if_else(pc.match_substring_regex(texts, shape), texts, pa.scalar(None, texts.type))
-    if (cells := _cast(texts, type)) is not None:
+    return cast_each(texts, type)
+
+
+def cast_each(array: "pa.Array", type: "pa.DataType") -> "pa.Array":
+    """Cast every cell on its own: null where it cannot be. Arrow casts cell by cell, so all at once is the same."""
+    if (cells := _cast(array, type)) is not None:
         return cells
-    distinct = texts.dictionary_encode()
+    distinct = array.dictionary_encode()
     return _halves(distinct.dictionary, type).take(distinct.indices)
 
 
-def _cast(texts: "pa.Array", type: "pa.DataType") -> "pa.Array | None":
+def _cast(array: "pa.Array", type: "pa.DataType") -> "pa.Array | None":
     import pyarrow as pa
 
     try:
-        return texts.cast(type)
+        return array.cast(type)
     except (pa.ArrowException, UnicodeError):  # its message shows a cell, so it ends here
         return None
 
 
-def _halves(texts: "pa.Array", type: "pa.DataType") -> "pa.Array":
+def _halves(array: "pa.Array", type: "pa.DataType") -> "pa.Array":
     """Cast as large parts as possible at once."""
     import pyarrow as pa
 
-    if (cells := _cast(texts, type)) is not None:
+    if (cells := _cast(array, type)) is not None:
         return cells
-    if len(texts) == 1:
+    if len(array) == 1:
         return pa.nulls(1, type)
-    middle = len(texts) // 2
-    return pa.concat_arrays([_halves(texts[:middle], type), _halves(texts[middle:], type)])
+    middle = len(array) // 2
+    return pa.concat_arrays([_halves(array[:middle], type), _halves(array[middle:], type)])
 
 
 def cast(array: "pa.Array", type: "pa.DataType") -> "pa.Array":
@@ -293,7 +299,8 @@ def joined(parts: "Sequence[pa.Array | str]") -> "pa.Array":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(*[pa.scalar(p) if isinstance(p, str) else p for p in parts], "")
+    kind = next(part.type for part in parts if not isinstance(part, str))
+    return pc.binary_join_element_wise(*[pa.scalar(p, kind) if isinstance(p, str) else p for p in [*parts, ""]])
 
 
 def _extension() -> Any:

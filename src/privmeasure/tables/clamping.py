@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.tables.base import Tally
+from privmeasure.tables.lines import UnreadRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,18 +17,21 @@ STAMP = "CONFIDENTIAL: these counts depend on private values. Do not publish the
 class ConfidentialChanges:
     """CONFIDENTIAL. How many cells of each column are missing, not parsed, clamped or unknown. Not private.
 
-    It is shown only when asked (`to_json`, `lines`); its repr tells nothing.
+    `unread` are the rows of a text file that could not be read: all their cells count as missing. It is shown only
+    when asked (`to_json`); its repr tells nothing.
     """
 
-    def __init__(self, rows: int, columns: Mapping[str, Tally]) -> None:
+    def __init__(self, rows: int, columns: Mapping[str, Tally], unread: UnreadRows) -> None:
         """Keep the counts."""
-        self.rows, self.columns = rows, dict(columns)
+        self.rows, self.columns, self.unread = rows, dict(columns), unread
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts with their stamp."""
         return {
             "confidential": STAMP,
             "rows": self.rows,
+            "unread_rows": self.unread.rows,
+            "open_quotes": self.unread.open_quotes,
             "columns": {
                 name: {"missing": t.missing, "unparsed": t.unparsed, "clamped": t.clamped, "unknown": t.unknown}
                 for name, t in self.columns.items()
@@ -39,8 +43,12 @@ class ConfidentialChanges:
         return "ConfidentialChanges(...)"
 
 
-def count_changes(schema: "Schema", batches: "Iterable[pa.RecordBatch | pa.Table]") -> ConfidentialChanges:
+def count_changes(
+    schema: "Schema", batches: "Iterable[pa.RecordBatch | pa.Table]", unread: UnreadRows | None = None
+) -> ConfidentialChanges:
     """Count what encoding a table would change. CONFIDENTIAL: the result is not private and not for publication.
+
+    `unread` is where the file that gives the batches counts the rows that it cannot read.
 
     Examples:
         >>> import pyarrow as pa
@@ -56,7 +64,7 @@ def count_changes(schema: "Schema", batches: "Iterable[pa.RecordBatch | pa.Table
         rows += batch.num_rows  # private counts: they leave only in a value that is stamped
         for name, column in schema.data.items():
             tallies[name] += column.tally([batch.column(source) for source in column.sources(name)])
-    return ConfidentialChanges(rows, tallies)
+    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread)
 
 
 def advice(schema: "Schema") -> list[str]:

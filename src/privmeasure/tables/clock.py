@@ -22,6 +22,8 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
 SPOKEN = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second", "min": "minute", "h": "hour"}
 DAY = 86400 * 10**9
+FIRST_DAY = "1970-01-01T"
+TIME = rf"^{FIRST_DAY}[0-9]{{2}}(?::[0-9:.]+)?$"
 NUMERIC = {"%Y": (0, 4), "%m": (5, 7), "%d": (8, 10), "%H": (11, 13), "%M": (14, 16), "%S": (17, 19)}
 """Directives that are plain numbers, and where they stand in YYYY-MM-DD hh:mm:ss."""
 
@@ -179,13 +181,13 @@ def parse_times(texts: "pa.Array", pattern: str | None, unit: str) -> "pa.Array"
     if pattern is not None:
         return _with_format(texts, pattern, unit, None)
 
-    def padded(times: "pa.Array") -> "pa.Array":  # 7:05 as 07:05
-        times = pc.replace_substring_regex(times, r"^1970-01-01T\s*(.*?)\s*$", r"\1")
-        times = pc.replace_substring_regex(times, r"^([0-9]:)", r"0\1")
-        return _shorter(joined(["1970-01-01T", times.cast(pa.string())]).cast(pa.large_string()), unit)
+    def padded(times: "pa.Array") -> "pa.Array":  # 7:05 as 07:05, 7 as 07
+        times = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(times, len(FIRST_DAY)))
+        times = pc.replace_substring_regex(times, r"^([0-9](?::|$))", r"0\1")
+        return _shorter(joined([FIRST_DAY, times]), unit)
 
-    dated = joined(["1970-01-01T", texts.cast(pa.string())])
-    return cast_texts(dated, pa.timestamp(unit), r"^1970-01-01T[0-9]{2}:[0-9:.]+$", mend=padded)
+    dated = joined([FIRST_DAY, texts.cast(pa.large_string())])
+    return cast_texts(dated, pa.timestamp(unit), TIME, mend=padded)
 
 
 def _shorter(texts: "pa.Array", unit: str) -> "pa.Array":

@@ -1,16 +1,23 @@
 """Dataframes in, the same kind of dataframe out: pandas, polars and pyarrow, told apart by narwhals.
 
-What a frame is converted to depends on its types, never on its values: a column of Python objects, whose type only its
-values would tell, becomes text, and the float64 of pandas, which it also gives to a column without a single value,
-tells nothing about a column. The index of a pandas frame is left behind, and the one that comes out is new.
+What a frame is converted to depends on its types, never on its values. A column of Python objects, whose type only its
+values would tell, becomes text. So do the categories of a pandas column, which are often just the values that occur.
+The float64 of pandas, which it also gives to a column without a single value, tells nothing about a column. The index
+of a pandas frame is left behind, and the one that comes out is new.
 """
 
+import math
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privmeasure.errors import ArgumentError, DataError
+from privmeasure.tables.cells import cast_each
 from privmeasure.tables.layout import roomy
 
 if TYPE_CHECKING:
@@ -23,8 +30,8 @@ KINDS = ("pandas", "polars", "pyarrow")
 class FrameKind:
     """What a frame was, without its rows: the library, its labels, and the types of its columns. All public.
 
-    `types` are the storage types, None for a column that has none: Python objects, and float64 of pandas. Categories
-    are left out of the types: they often are the values that occur.
+    `types` are the storage types, None for a column that has none: Python objects, and float64 of pandas. A pandas
+    column of categories is a dictionary of nulls: what its categories are, and of which type, depends on its values.
     """
 
     library: str
@@ -63,7 +70,7 @@ def to_arrow(frame: Any) -> "tuple[pa.Table, FrameKind]":
             f"{type(frame).__name__}."
         ) from None
     if isinstance(outer, nw.LazyFrame):
-        outer = outer.collect()
+        outer = _collected(outer)
     native = outer.to_native()
     if outer.implementation.is_pandas():
         return _from_pandas(native)
@@ -73,6 +80,15 @@ def to_arrow(frame: Any) -> "tuple[pa.Table, FrameKind]":
         return table, FrameKind("pyarrow", names, names, tuple(table.schema.types))
     dtypes = tuple(type(dtype).__name__ for dtype in native.dtypes)
     return table, FrameKind("polars", names, names, tuple(map(roomy, table.schema.types)), dtypes)
+
+
+def _collected(frame: Any) -> Any:
+    try:
+        return frame.collect()
+    except Exception:  # a fault of the query; its message may show a value
+        raise DataError(
+            "The lazy frame could not be collected. Collect it first, on data that are not private, to see why."
+        ) from None
 
 
 def from_arrow(table: "pa.Table", kind: FrameKind | str) -> Any:
@@ -120,55 +136,86 @@ def _from_pandas(frame: Any) -> "tuple[pa.Table, FrameKind]":
     labels = tuple(frame.columns)
     names, dtypes = tuple(map(str, labels)), tuple(frame.dtypes)
     columns = [_pandas_column(frame.iloc[:, i], names[i]) for i in range(len(names))]
-    # pandas stores a column as float64 when all its cells are missing, whatever they would have been. A declaration
-    # that numbers contradict (a date, text categories) must accept that. To look whether it holds a number, and refuse
-    # then, would tell of the one person who has one: so no float64 is refused, and its numbers do not parse there.
-    types = tuple(
-        None if str(dtype) in ("object", "float64") else roomy(column.type)
-        for dtype, column in zip(dtypes, columns, strict=True)
-    )
     hints = tuple("category" if hasattr(dtype, "categories") else dtype for dtype in dtypes)
-    return pa.table(columns, names=list(names)), FrameKind("pandas", names, labels, types, hints)
+    kind = FrameKind("pandas", names, labels, tuple(type for _, type in columns), hints)
+    return pa.table([array for array, _ in columns], names=list(names)), kind
 
 
-def _pandas_column(series: Any, name: str) -> "pa.Array":
+def _pandas_column(series: Any, name: str) -> "tuple[pa.Array | pa.ChunkedArray, pa.DataType | None]":
+    """Return the cells of a column, and its storage type: a function of its dtype, never of its values."""
     import pyarrow as pa
 
     if str(series.dtype) == "object":
-        return _texts(series)
+        return _texts(series), None
+    if hasattr(series.dtype, "categories"):
+        texts = _texts(series.cat.categories, _category_text)
+        codes = series.cat.codes.to_numpy().astype(np.int64)
+        ordered = bool(series.dtype.ordered)
+        array = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), texts, ordered=ordered)
+        return array, pa.dictionary(pa.int32(), pa.null(), ordered)
     try:
-        array = pa.array(series, from_pandas=True)
-        if isinstance(array.type, pa.BaseExtensionType):
+        type = pa.array(series.iloc[:0], from_pandas=True).type
+        if isinstance(type, pa.BaseExtensionType):
             raise TypeError
-        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    except UnicodeError:  # half a character in a text: a value, which may not raise
-        return _texts(series)
     except (pa.ArrowException, NotImplementedError, TypeError, ValueError):
         raise DataError(
             f"Column {name!r} has the type {series.dtype.name}, which cannot be converted. Cast it to a plain type."
         ) from None
+    try:
+        array = pa.array(series, from_pandas=True)
+    except Exception:  # half a character in a text: a value, which may not raise
+        array = cast_each(_texts(series), type)
+    # pandas stores a column as float64 when all its cells are missing, whatever they would have been. A declaration
+    # that numbers contradict (a date, text categories) must accept that. To look whether it holds a number, and refuse
+    # then, would tell of the one person who has one: so no float64 is refused, and its numbers do not parse there.
+    return array, None if str(series.dtype) == "float64" else roomy(type)
 
 
-def _texts(series: Any) -> "pa.Array":
-    """Return Python objects as text. Nothing that an object is, or does when it is shown, raises."""
+def _texts(cells: Iterable[Any], text: "Callable[[Any], str | None] | None" = None) -> "pa.Array":
+    """Return Python objects as text, each by itself. Nothing that one is, or does when it is shown, raises or warns."""
     import pyarrow as pa
 
-    if series.map(type).isin([str, type(None)]).all():  # the common case, and a fast one
-        try:
-            return pa.array(series.to_numpy(), pa.large_string(), from_pandas=True)
-        except (pa.ArrowException, UnicodeError):
-            pass
-    missing = series.isna().to_numpy()
-    return pa.array(
-        [None if gone else _text(cell) for cell, gone in zip(series, missing, strict=True)], pa.large_string()
-    )
+    text = _text if text is None else text
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pa.array(
+            [cell if type(cell) is str and cell.isascii() else text(cell) for cell in cells], pa.large_string()
+        )
 
 
-def _text(cell: object) -> str | None:
+def _text(cell: Any) -> str | None:
+    """Return an object as text, None for what is missing and for what cannot be shown.
+
+    Examples:
+        >>> _text(1.5), _text(math.nan), _text(Decimal("sNaN"))
+        ('1.5', None, None)
+    """
     try:
+        if cell is None or _is_nan(cell):
+            return None
         return str(cell).encode("utf-8", "replace").decode()
     except Exception:
         return None
+
+
+def _is_nan(cell: Any) -> bool:
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    if isinstance(cell, float | np.floating):
+        return math.isnan(cell)
+    return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, np.generic) and bool(cell != cell))
+
+
+def _category_text(cell: Any) -> str | None:
+    """Return a category as text. The same number is the same text, whatever pandas made of all categories together.
+
+    Examples:
+        >>> _category_text(2.0), _category_text(np.int8(2)), _category_text(2.5)
+        ('2', '2', '2.5')
+    """
+    if isinstance(cell, float | np.floating) and math.isfinite(cell) and cell == math.floor(cell):
+        return str(int(cell))
+    return _text(cell)
 
 
 def _to_pandas(table: "pa.Table", kind: FrameKind) -> Any:

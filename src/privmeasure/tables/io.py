@@ -25,8 +25,10 @@ Progress = Callable[[str, float], None]
 ENDINGS = ".csv, .tsv, .csv.gz, .tsv.gz or .parquet"
 
 
-def open_table(path: str | Path) -> TableFile:
+def open_table(path: str | Path, *, newlines_in_cells: bool = False) -> TableFile:
     """Open a table by the end of its name. Reads the header or the footer, and no row.
+
+    In a text file every line is a record, unless `newlines_in_cells` says that quoted cells may hold line ends.
 
     Examples:
         >>> open_table("nowhere.csv")
@@ -53,7 +55,8 @@ def open_table(path: str | Path) -> TableFile:
         return ParquetTable(path)
     if magic == b"PAR1":
         raise DataError(f"{path} is a Parquet file by its first bytes. Rename it to .parquet.")
-    return TextTable(path, DELIMITERS[_suffix(path)[1]], zipped=magic[:2] == b"\x1f\x8b")
+    zipped = magic[:2] == b"\x1f\x8b"
+    return TextTable(path, DELIMITERS[_suffix(path)[1]], zipped=zipped, newlines_in_cells=newlines_in_cells)
 
 
 def kind_of(path: str | Path) -> Literal["csv", "parquet"]:

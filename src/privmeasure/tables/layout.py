@@ -1,7 +1,7 @@
 """The order, the names and the storage types in which the columns of a table came in, and go out again."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,8 +17,8 @@ class Writes(Protocol):
     """What a layout needs of a schema."""
 
     @property
-    def outputs(self) -> tuple[str, ...]:
-        """The file columns that are written."""
+    def natural_types(self) -> "Mapping[str, pa.DataType]":
+        """The file columns that are written, with the types that they have where no storage type came in."""
         ...
 
 
@@ -28,7 +28,7 @@ class Layout:
 
     A type is None where the table had none: the text of a CSV file, or a column of nulls alone, whose type would tell
     that nothing else was in it. A dictionary has indices of 32 bits: a narrower width would tell how many categories
-    occur.
+    occur. A dictionary of nulls (categories of pandas) becomes one of the column's natural type.
     """
 
     names: tuple[str, ...]
@@ -37,21 +37,24 @@ class Layout:
     @classmethod
     def of(cls, schema: Writes, names: Sequence[str], types: Types | None) -> "Layout":
         """Return the layout of a table that was checked against a schema; dropped columns are left out."""
+        import pyarrow as pa
         import pyarrow.types as pt
 
-        written = set(schema.outputs)
+        natural = schema.natural_types
+
+        def stored(name: str, type: "pa.DataType | None") -> "pa.DataType | None":
+            if type is not None and pt.is_dictionary(type) and pt.is_null(type.value_type):
+                return pa.dictionary(pa.int32(), natural[name], type.ordered)
+            return None if type is None or pt.is_null(plain_type(type)) else roomy(type)
+
         given = [None] * len(names) if types is None else list(types)
-        kept = [
-            (name, None if t is None or pt.is_null(plain_type(t)) else roomy(t))
-            for name, t in zip(names, given, strict=True)
-            if name in written
-        ]
+        kept = [(name, stored(name, type)) for name, type in zip(names, given, strict=True) if name in natural]
         return cls(tuple(name for name, _ in kept), tuple(t for _, t in kept))
 
     @classmethod
     def natural(cls, schema: Writes) -> "Layout":
         """Return the layout where there was no table: the schema's order, natural types."""
-        return cls(schema.outputs, (None,) * len(schema.outputs))
+        return cls(tuple(schema.natural_types), (None,) * len(schema.natural_types))
 
     def to_json(self) -> dict[str, Any]:
         """Return names, and types as Arrow writes them."""

@@ -1,13 +1,11 @@
 """Tables in files as batches of columns: delimited text and Parquet.
 
-What may raise is the structure of a file: its header, its types, its encoding, rows of unequal lengths, an end that is
-missing. A cell may not. No message shows a value, a row number or a number of rows: the messages of the readers below
-do, so none of them is passed on.
+What may raise is the structure of a file: its header, its types, an end that is missing. A row or a cell may not. No
+message shows a value, a row number or a number of rows: the messages of the readers below do, so none is passed on.
 """
 
 import csv
 import gzip
-import io
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,15 +15,15 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from privmeasure.blocks import BLOCK
 from privmeasure.errors import DataError
+from privmeasure.tables.lines import CellReader, Grammar, UnreadRows, whole_records
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK_BYTES = 1 << 21
-"""Bytes of text that are parsed at a time, and so the longest row. The reader holds about 40 blocks."""
 HEADER_BYTES = 1 << 20
 """The longest header of a text file."""
-
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some programs put it before the text."""
 
 QUARTERS = 4
 """Progress is told after each quarter of a table: four times whatever the number of rows, which may be private."""
@@ -75,8 +73,14 @@ class TableFile(Protocol):
         """The storage types of the columns; None for text, which has none."""
         ...
 
-    def batches(self, columns: Sequence[str], *, progress: Told | None = None) -> "Iterator[pa.RecordBatch]":
-        """Yield some columns of all rows, in pieces of bounded size."""
+    def batches(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[pa.RecordBatch]":
+        """Yield some columns of all rows, in pieces of bounded size; count rows that cannot be read in `unread`."""
+        ...
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not the one that was opened; `batches` does so at its beginning and its end."""
         ...
 
 
@@ -97,6 +101,25 @@ def readable(path: Path) -> Iterator[None]:
         raise DataError(f"{path} cannot be read from the disk. Check the disk, or copy the file again.") from None
 
 
+class _File:
+    """A file that is read more than once, and must be the same each time: else each pass sees other rows."""
+
+    def __init__(self, path: Path) -> None:
+        """Note size, time and place on the disk."""
+        self.path = path
+        self._seen = self._look()
+
+    def _look(self) -> tuple[int, ...]:
+        with readable(self.path):
+            status = self.path.stat()
+        return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not the one that was opened."""
+        if self._look() != self._seen:
+            raise DataError(f"{self.path} changed after it was opened. Work on a copy that nobody writes to.")
+
+
 def _check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
     for name in columns:
         if name not in names:
@@ -114,22 +137,24 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 # ----------------------------------------------------------------------------------------------------------------- text
 
 
-class TextTable:
+class TextTable(_File):
     """A text file with a header. Every cell arrives as text; an empty one is missing, a quoted empty one is "".
 
-    Lines without any character are not rows, except in a file of one column, where they are a missing cell.
+    See `tables/lines.py` for what a row is. Only the header may raise, or a gzip file that is damaged as a whole.
     """
 
     kind = "csv"
     types = None
 
-    def __init__(self, path: Path, delimiter: str, *, zipped: bool) -> None:
+    def __init__(self, path: Path, delimiter: str, *, zipped: bool, newlines_in_cells: bool = False) -> None:
         """Read the header."""
-        self.path, self.delimiter, self.zipped = path, delimiter, zipped
-        self.names, self._empty = self._header()
+        super().__init__(path)
+        self.zipped = zipped
+        self.names, self._start = self._header(delimiter, newlines_in_cells)
+        self._grammar = Grammar(delimiter, len(self.names), newlines_in_cells)
 
-    def _header(self) -> tuple[tuple[str, ...], bool]:
-        """Return the names, and whether the file ends after them."""
+    def _header(self, delimiter: str, newlines_in_cells: bool) -> tuple[tuple[str, ...], int]:
+        """Return the names, and at which byte the rows begin."""
         with readable(self.path), self._open() as file:
             try:
                 head = file.read(HEADER_BYTES)
@@ -137,14 +162,18 @@ class TextTable:
                 raise self._broken_zip() from None
         if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2]:
             raise DataError(f"{self.path} seems to be UTF-16. Save it as UTF-8.")
-        text = io.StringIO(head.decode("utf-8-sig", "surrogateescape"), newline="")
-        try:
-            names = next((names for names in csv.reader(text, delimiter=self.delimiter) if names), None)
-        except csv.Error:
-            names = None
-        if names is None and not head.removeprefix(b"\xef\xbb\xbf").strip():
+        mark = len(BYTE_ORDER_MARK) if head.startswith(BYTE_ORDER_MARK) else 0
+        blank = mark + len(head[mark:]) - len(head[mark:].lstrip(b"\r\n"))
+        if not head[mark:].strip():
             raise DataError(f"{self.path} is empty: its first line must name the columns. Write the table again.")
-        if names is None or (len(head) == HEADER_BYTES and text.read(1) == ""):
+        grammar = Grammar(delimiter, 1, newlines_in_cells)
+        line = grammar.records(head[blank:])[0]
+        after = blank + len(line)
+        try:
+            names = next(csv.reader([line.decode("utf-8", "surrogateescape")], delimiter=delimiter))
+        except csv.Error:
+            names = []
+        if not names or not grammar.closed.fullmatch(line) or after == HEADER_BYTES:
             raise DataError(
                 f"The first line of {self.path} cannot be read as the names of columns: it is too long, or a quote "
                 "does not end. Add a header."
@@ -152,62 +181,46 @@ class TextTable:
         try:
             "".join(names).encode()
         except UnicodeEncodeError:
-            raise self._bad_encoding() from None
+            raise DataError(
+                f"{self.path} is not UTF-8. Convert it, for instance with: iconv -f latin1 -t utf-8."
+            ) from None
         _check_names(self.path, names)
-        rest = text.read() if len(names) == 1 else text.read().strip("\r\n")
-        return tuple(names), rest == "" and len(head) < HEADER_BYTES
+        return tuple(names), after + (2 if head[after : after + 2] == b"\r\n" else 1)
 
     def _open(self) -> BinaryIO:
         return gzip.open(self.path) if self.zipped else self.path.open("rb")  # type: ignore[return-value]
 
-    def batches(self, columns: Sequence[str], *, progress: Told | None = None) -> "Iterator[pa.RecordBatch]":
+    def batches(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[pa.RecordBatch]":
         """Yield columns as text. The pieces depend on the bytes of the file alone; nothing is kept."""
         import pyarrow as pa
-        import pyarrow.csv as pc
 
         _check_columns(self.path, self.names, columns)
+        self.check_unchanged()
         quarters = Quarters(progress)
-        one = len(self.names) == 1
-        read = pc.ReadOptions(block_size=BLOCK_BYTES)
-        parse = pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=not one)
-        convert = pc.ConvertOptions(
-            include_columns=list(columns),
-            column_types=dict.fromkeys(columns, pa.string()),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            null_values=[""],
-        )
+        reader = CellReader(self._grammar, self.names, columns)
         with readable(self.path):
             raw = pa.OSFile(str(self.path))
         with raw as file, pa.CompressedInputStream(file, "gzip") if self.zipped else file as stream:
-            try:
-                for batch in () if self._empty else pc.open_csv(stream, read, parse, convert):
-                    yield batch  # private cells as they are: whoever asked for them encodes and counts
-                    quarters.passed(file.tell(), file.size())
-            except (pa.ArrowException, OSError, UnicodeError) as error:
-                raise self._fault(str(error)) from None  # the message may hold the text of a row: it ends here
+            blocks = whole_records(stream.read, self._grammar, start=self._start)
+            while (block := self._next(blocks)) is not None:
+                yield reader.read(block, unread)  # private cells: whoever asked for them encodes and counts
+                quarters.passed(file.tell(), file.size())
+        self.check_unchanged()
         quarters.passed(1, 1)
 
-    def _fault(self, message: str) -> DataError:
-        """Return our own words for what a reader says; of its message only the kind of fault is used."""
-        if "columns, got" in message:
-            return DataError(
-                f"{self.path} has a row with more or fewer cells than the header has names ({len(self.names)}). "
-                "Quote cells that hold the delimiter or a quote, or write the table again."
-            )
-        if "UTF8" in message or "utf-8" in message:
-            return self._bad_encoding()
-        if "straddl" in message:
-            return DataError(
-                f"{self.path} has a row longer than {BLOCK_BYTES >> 20} MiB. A quote that does not end may be the "
-                "cause; else leave long texts out of the file."
-            )
-        if self.zipped:
-            return self._broken_zip()
-        return DataError(f"{self.path} cannot be read as delimited text with a header. Write the table again.")
+    def _next(self, blocks: Iterator[bytes]) -> bytes | None:
+        import pyarrow as pa
 
-    def _bad_encoding(self) -> DataError:
-        return DataError(f"{self.path} is not UTF-8. Convert it, for instance with: iconv -f latin1 -t utf-8.")
+        try:
+            return next(blocks, None)
+        except (pa.ArrowException, OSError):  # the disk, or a damaged gzip file: no row can cause it
+            if self.zipped:
+                raise self._broken_zip() from None
+            raise DataError(
+                f"{self.path} cannot be read from the disk. Check the disk, or copy the file again."
+            ) from None
 
     def _broken_zip(self) -> DataError:
         return DataError(f"{self.path} is a gzip file that is truncated or damaged. Copy or compress it again.")
@@ -216,7 +229,7 @@ class TextTable:
 # -------------------------------------------------------------------------------------------------------------- parquet
 
 
-class ParquetTable:
+class ParquetTable(_File):
     """A Parquet file. Cells arrive in its own types; text arrives with its dictionary, which is faster to encode."""
 
     kind = "parquet"
@@ -226,15 +239,17 @@ class ParquetTable:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self.path = path
+        super().__init__(path)
         with readable(path), self._whole(), pq.ParquetFile(path) as file:
             schema = file.schema_arrow
         self.names: tuple[str, ...] = tuple(schema.names)
         self.types: tuple[pa.DataType, ...] = tuple(schema.types)
         _check_names(path, self.names)
 
-    def batches(self, columns: Sequence[str], *, progress: Told | None = None) -> "Iterator[pa.RecordBatch]":
-        """Yield columns in pieces of at most 131,072 rows. Nothing is kept."""
+    def batches(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[pa.RecordBatch]":
+        """Yield columns in pieces of at most 131,072 rows. Nothing is kept, and there is no row that cannot be read."""
         import pyarrow.parquet as pq
         import pyarrow.types as pt
 
@@ -246,6 +261,7 @@ class ParquetTable:
                     f"Column {name!r} of {self.path} has the nested type {types[name]}. "
                     "Spread it over plain columns, or declare it as Drop."
                 )
+        self.check_unchanged()
         texts = [name for name in columns if pt.is_string(types[name]) or pt.is_large_string(types[name])]
         with readable(self.path), self._whole():
             file = pq.ParquetFile(self.path, read_dictionary=texts)
@@ -259,7 +275,8 @@ class ParquetTable:
                     break
                 yield piece.select(list(columns))  # private cells, as above
                 quarters.passed(rows := rows + piece.num_rows, file.metadata.num_rows)
-            quarters.passed(1, 1)
+        self.check_unchanged()
+        quarters.passed(1, 1)
 
     @contextmanager
     def _whole(self) -> Iterator[None]:

@@ -151,9 +151,13 @@ class Schema:
         return tuple(source for name, column in self.columns.items() for source in column.sources(name))
 
     @property
-    def outputs(self) -> tuple[str, ...]:
-        """All file columns that are written, in the schema's order."""
-        return tuple(output for name, column in self.columns.items() for output in column.outputs(name))
+    def natural_types(self) -> "dict[str, pa.DataType]":
+        """All file columns that are written, with the types that `decode` gives where no storage type came in."""
+        return {
+            output: type
+            for name, column in self.columns.items()
+            for output, type in zip(column.outputs(name), column.natural, strict=True)
+        }
 
     def check(self, names: Sequence[str], types: Types | None) -> None:
         """Compare with the header and the storage types of a table (None for CSV); no value is looked at."""

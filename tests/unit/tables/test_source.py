@@ -49,44 +49,48 @@ def test_it_shows_nothing(tmp_path):
     assert repr(TableSource(table(7), SCHEMA)) == "TableSource(private)"
 
 
+class Watched:
+    """A file that remembers what it was asked for."""
+
+    def __init__(self, inner):
+        self.inner, self.asked = inner, []
+
+    def batches(self, columns, *, progress=None):
+        self.asked.append(list(columns))
+        return self.inner.batches(columns, progress=progress)
+
+    def check_unchanged(self):
+        self.inner.check_unchanged()
+
+
 def test_dropped_columns_are_not_read(tmp_path):
-    class Watched:
-        def __init__(self, inner):
-            self.inner, self.asked = inner, []
-
-        def batches(self, columns, *, progress=None):
-            self.asked.append(list(columns))
-            return self.inner.batches(columns, progress=progress)
-
     watched = Watched(file(tmp_path, 5))
     TableSource(watched, SCHEMA).count(ALL)
     assert watched.asked == [["x", "k"]]
 
 
 def test_what_is_small_is_read_once_and_what_is_large_again(tmp_path, monkeypatch):
-    path = tmp_path / "t.csv"
-    source = TableSource(file(tmp_path, 100), SCHEMA)
-    source.count(ALL)
-    path.unlink()
-    assert source.count(ALL)[0].total == 100
-    monkeypatch.setattr(engine, "CACHE_BYTES", 1000)
-    source = TableSource(file(tmp_path, 100), SCHEMA)
-    for _ in range(2):
-        assert source.count(ALL)[0].total == 100
-    assert source._cache is None
+    for limit, readings in ((engine.CACHE_BYTES, 1), (1000, 3)):
+        monkeypatch.setattr(engine, "CACHE_BYTES", limit)
+        watched = Watched(file(tmp_path, 100))
+        source = TableSource(watched, SCHEMA)
+        for _ in range(3):
+            assert source.count(ALL)[0].total == 100
+        assert len(watched.asked) == readings
 
 
 def test_a_broken_file_is_a_data_error_at_first(tmp_path):
-    (tmp_path / "t.csv").write_text("name,k,x\na,1,0.5\nsecretvalue\n")
     for _ in range(2):
-        source = TableSource(open_table(tmp_path / "t.csv"), SCHEMA, threads=2)
-        with pytest.raises(DataError, match="more or fewer cells") as caught:
+        source = TableSource(file(tmp_path, 5), SCHEMA, threads=2)
+        (tmp_path / "t.csv").write_text("name,k,x\na,1,0.5\nsecretvalue\n")
+        with pytest.raises(DataError, match="changed") as caught:
             PMM(SCHEMA.domain, Privacy(1, "add-remove")).release(source, Key.fresh())
         assert "secretvalue" not in str(caught.value)
 
 
-def test_a_file_that_breaks_after_noise_was_drawn_counts_as_spent(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "CACHE_BYTES", 0)
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+def test_a_file_that_changes_after_noise_was_drawn_counts_as_spent(tmp_path, monkeypatch, kept):
+    monkeypatch.setattr(engine, "CACHE_BYTES", kept)
     source = TableSource(file(tmp_path, 100), SCHEMA)
     source.count(ALL)
     (tmp_path / "t.csv").write_text("name,k,x\nsecretvalue\n")

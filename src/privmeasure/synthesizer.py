@@ -199,10 +199,18 @@ class Synthesizer:
     def _at(self, epsilon: Any) -> PMM | PSMM | ColumnTree:
         return replace(self.mechanism, privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
 
-    def fit(self, data: Any, *, progress: Progress | None = None, insecure_seed: int | None = None) -> "Synthesizer":
+    def fit(
+        self,
+        data: Any,
+        *,
+        progress: Progress | None = None,
+        newlines_in_cells: bool = False,
+        insecure_seed: int | None = None,
+    ) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
 
-        With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file.
+        With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. Every
+        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends.
         """
         if self._started:
             state = "was fitted already" if self._release else "began a fit that did not finish"
@@ -210,7 +218,7 @@ class Synthesizer:
                 f"This synthesizer {state}, and another fit would spend epsilon again. "
                 "Make a new Synthesizer if you mean to; the two together then cost twice epsilon."
             )
-        source, layout = self._open(data, progress)
+        source, layout = self._open(data, progress, newlines_in_cells=newlines_in_cells)
         key = Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
         self._started = True
         try:
@@ -221,12 +229,14 @@ class Synthesizer:
         self._release = measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
         return self
 
-    def _open(self, data: Any, progress: Progress | None) -> tuple[Source, Layout | None]:
+    def _open(
+        self, data: Any, progress: Progress | None, *, newlines_in_cells: bool = False
+    ) -> tuple[Source, Layout | None]:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
         if self.schema is None:
             return ArraySource(data, width=self.domain.width, threads=self._threads), None
         if isinstance(data, str | Path):
-            table = open_table(data)
+            table = open_table(data, newlines_in_cells=newlines_in_cells)
             names, types = table.names, table.types
         else:
             table, self._frame = to_arrow(data)

@@ -8,6 +8,7 @@ from privmeasure.domains.base import Bools, Cells, Domain, Floats, Points
 from privmeasure.domains.box import Box
 from privmeasure.domains.categories import Categories
 from privmeasure.domains.finite import MOST_POINTS, Finite
+from privmeasure.domains.knots import Knots
 from privmeasure.domains.line import Circle, Integers
 from privmeasure.domains.product import Nullable, Product
 from privmeasure.domains.sphere import Sphere
@@ -25,6 +26,7 @@ __all__ = [
     "Finite",
     "Floats",
     "Integers",
+    "Knots",
     "Nullable",
     "Points",
     "Product",

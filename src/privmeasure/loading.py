@@ -8,8 +8,8 @@ from typing import Any
 
 from privmeasure import files
 from privmeasure.columns.measure import ColumnsMeasure
-from privmeasure.domains import Domain
-from privmeasure.errors import PrivmeasureError, ReleaseFileError
+from privmeasure.domains import Domain, check_own, own_kinds, stated
+from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.release import CellMeasure
 from privmeasure.table_release import TableRelease
 from privmeasure.tables import Integer, Number, Schema
@@ -24,7 +24,8 @@ KINDS: dict[str, Callable[[dict[str, Any], files.Table, Domain | None], CellMeas
 def load(path: str | Path, *, domain: Domain | None = None) -> CellMeasure | ColumnsMeasure | TableRelease:
     """Read a release file; everything in it is checked before it is used.
 
-    A domain of your own cannot be made from a file: give it as `domain`, equal to the one that was released.
+    A domain of your own cannot be made from a file: give it as `domain`, equal to the one that was released. The two
+    are equal if they say the same of themselves, by `to_json`.
     """
     header, table = files.read(path)
     kind = header.get("kind")
@@ -33,8 +34,10 @@ def load(path: str | Path, *, domain: Domain | None = None) -> CellMeasure | Col
             f"{path} holds a release of kind {kind!r}, which this version cannot read. It is damaged, or was written "
             "by a newer version: update privmeasure, or get it again."
         )
+    header = _with_present_scales(header) if "schema" in header else header
+    if other := _other_domain(header.get("domain"), domain):
+        raise ReleaseFileError(f"{path} {other}")
     try:
-        header = _with_present_scales(header) if "schema" in header else header
         measure = KINDS[kind](header, table, domain)
         return TableRelease.from_file(header, measure) if "schema" in header else measure
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -42,6 +45,25 @@ def load(path: str | Path, *, domain: Domain | None = None) -> CellMeasure | Col
         raise ReleaseFileError(
             f"{path} is damaged or was edited: its header and its cells do not fit together{detail}. Get it again."
         ) from None
+
+
+def _other_domain(in_file: Any, domain: Domain | None) -> str:
+    """Return what is wrong where a file needs a domain beside it, or another one than was given; else nothing."""
+    if domain is None:
+        kinds = ", ".join(map(repr, own_kinds(in_file)))
+        return kinds and (
+            f"was released on a space ({kinds}) that is not one of privmeasure's: give domain=..., equal to the one "
+            "that was released. If a newer version has such a space, update privmeasure instead."
+        )
+    if isinstance(domain, type) or not isinstance(domain, Domain):
+        raise ArgumentError(f"domain must be a Domain, the one that was released, got {type(domain).__name__}.")
+    check_own(domain)
+    if stated(domain) == in_file:
+        return ""
+    return (
+        "was released on another space than the domain that was given: what they say of themselves (to_json) differs. "
+        "Give domain=..., equal to the one that was released."
+    )
 
 
 def _with_present_scales(header: dict[str, Any]) -> dict[str, Any]:

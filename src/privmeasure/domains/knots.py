@@ -58,15 +58,15 @@ class Knots:
         bucket = np.right_shift(np.ascontiguousarray(values).view(np.int64), shift)
         np.clip(bucket, first, first + len(table) - 1, out=bucket)
         np.subtract(bucket, first, out=bucket)
-        found = table.take(bucket, out=bucket, mode="clip")
-        found += values >= self._next.take(found, mode="clip")
+        found = table.take(bucket, mode="clip").astype(np.int64)
+        found += values >= self.knots[1:].take(found, mode="clip")
         return np.minimum(found, self.count - 1, out=found)
 
     def place(self, values: Floats) -> Floats:
         """Return where the values lie on the scale; those beyond the ends are clamped, NaN stays."""
         with np.errstate(all="ignore"):  # a warning would tell that an odd value is there
             index = self.index(values)
-            below, above = self.knots.take(index, mode="clip"), self._next.take(index, mode="clip")
+            below, above = (side.take(index, mode="clip") for side in (self.knots[:-1], self.knots[1:]))
             np.subtract(above, below, out=above)
             places = np.subtract(values, below, out=below)
             np.divide(places, above, out=places)
@@ -79,7 +79,7 @@ class Knots:
         """Return the values at places of the scale, which grow with the places; NaN stays."""
         with np.errstate(all="ignore"):
             index = np.clip(np.floor(places), 0, self.count - 1).astype(np.int64)
-            below, above = self.knots.take(index, mode="clip"), self._next.take(index, mode="clip")
+            below, above = (side.take(index, mode="clip") for side in (self.knots[:-1], self.knots[1:]))
             values = (places - index) * (above - below) + below
             return np.clip(values, below, above)
 
@@ -89,11 +89,7 @@ class Knots:
         return float(np.diff(self.knots).max())
 
     @cached_property
-    def _next(self) -> Floats:
-        return self.knots[1:].copy()
-
-    @cached_property
-    def _guesses(self) -> tuple[int, int, Words] | None:
+    def _guesses(self) -> tuple[int, int, NDArray[np.int32]] | None:
         """Return shift, first bucket and for each bucket of doubles the last knot at or below its first one.
 
         Only the inner knots decide, and they must not be negative: then doubles are ordered as their bits are.
@@ -107,7 +103,7 @@ class Knots:
         if last - first >= MOST_BUCKETS:
             return None
         starts = np.arange(first, last + 1) << shift
-        return shift, first, np.searchsorted(bits, starts, side="right")
+        return shift, first, np.searchsorted(bits, starts, side="right").astype(np.int32)
 
     def __repr__(self) -> str:
         """Show the ends."""

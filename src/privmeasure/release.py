@@ -15,6 +15,7 @@ from privmeasure import domains, files
 from privmeasure.blocks import BLOCK, in_threads, thread_count
 from privmeasure.certificate import Certificate, certify
 from privmeasure.domains import Cells, Domain, Floats, Points, column_units
+from privmeasure.domains.own import tell_how_to_load
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.inference import existing
 from privmeasure.plan import Plan
@@ -229,7 +230,7 @@ class CellMeasure:
             "format": files.FORMAT,
             "kind": "cells",
             "private": self.private,
-            "domain": self.domain.to_json(),
+            "domain": domains.stated(self.domain),
             "parts": files.numbered([part for part, _ in self.parts()]),
             "plan": self.plan.to_json(),
             "recipe": self.recipe,
@@ -251,8 +252,12 @@ class CellMeasure:
         return files.joined([part for _, part in self.parts()])
 
     def save(self, path: str | Path) -> None:
-        """Write the release to one Parquet file, which `load` reads; see files.py."""
+        """Write the release to one Parquet file, which `load` reads; see files.py.
+
+        A domain of your own does not fit into a file: a UserWarning then says to read it by `load(path, domain=...)`.
+        """
         files.write(path, self.header(), self.columns_of_file())
+        tell_how_to_load(self.domain)
 
     @classmethod
     def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "CellMeasure":
@@ -301,7 +306,7 @@ def stated_domain(header: dict[str, Any], domain: Domain | None) -> Domain:
     """Return the domain of a file, or the one that is given if it is the same."""
     if domain is None:
         return domains.from_json(header["domain"])
-    if domain.to_json() != header["domain"]:
+    if domains.stated(domain) != header["domain"]:
         raise ReleaseFileError("the domain that was given is not the one that the file was written with")
     return domain
 

@@ -318,6 +318,4 @@ def _steepness(column: Any) -> float:
         return 1.0
     if isinstance(column, Integer):
         return math.inf  # rounding after the stretching jumps
-    if column.transform == "log":
-        return float(column.high)
-    return float(np.diff(sorted({column.low, *column.breaks, column.high})).max())
+    return float(column.axis.steepest)

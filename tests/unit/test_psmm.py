@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privmeasure as pm
-from privmeasure.domains import Categories, Circle, Finite, Integers, Nullable, Product, Sphere
+from privmeasure.domains import Categories, Circle, Finite, Integers, Nullable, Product, Sphere, is_ours
 from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, DataError
 from privmeasure.mechanisms import base, projection, tree
@@ -226,7 +226,7 @@ def test_a_domain_that_is_no_metric_space_is_refused_before_noise_is_drawn(neigh
 def test_the_centres_of_our_own_domains_are_metric_spaces(name):
     """So PSMM need not check them: the check that it skips passes."""
     domain, _ = DOMAINS[name]
-    assert projection.is_ours(domain)
+    assert is_ours(domain)
     for level in range(9):
         cells = np.arange(1 << level, dtype=np.uint64)
         cells = cells[domain.exists(cells, level)]
@@ -236,8 +236,8 @@ def test_the_centres_of_our_own_domains_are_metric_spaces(name):
 
 
 def test_a_domain_of_others_is_not_ours():
-    assert not projection.is_ours(Skewed([(0, 1)]))
-    assert not projection.is_ours(Product([pm.Box([(0, 1)]), Nullable(Skewed([(0, 1)]))]))
+    assert not is_ours(Skewed([(0, 1)]))
+    assert not is_ours(Product([pm.Box([(0, 1)]), Nullable(Skewed([(0, 1)]))]))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])

@@ -24,7 +24,8 @@ from privmeasure.columns.ranks import Groups
 from privmeasure.columns.rows import Drawn, RowMaker
 from privmeasure.columns.spaces import column_space
 from privmeasure.columns.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
-from privmeasure.domains import Domain, Floats, Points, Product
+from privmeasure.domains import Domain, Floats, Points, Product, stated
+from privmeasure.domains.own import tell_how_to_load
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.release import CellMeasure, Order, stated_domain
 from privmeasure.sampling import FEW, in_order
@@ -233,7 +234,7 @@ class ColumnsMeasure:
             "format": files.FORMAT,
             "kind": "columns",
             "private": self.private,
-            "domain": self.domain.to_json(),
+            "domain": stated(self.domain),
             "parts": files.numbered([about for about, _ in self._parts()]),
             "ranks": [to_runs(groups) for groups in self.ranks],
             "plan": self.plan.to_json(),
@@ -250,17 +251,18 @@ class ColumnsMeasure:
         return files.joined([part for _, part in self._parts()])
 
     def save(self, path: str | Path) -> None:
-        """Write the release to one Parquet file, which `load` reads; see files.py."""
+        """Write the release to one Parquet file, which `load` reads; see `CellMeasure.save`."""
         files.write(path, self.header(), self.columns_of_file())
+        tell_how_to_load(self.domain)
 
     @classmethod
     def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "ColumnsMeasure":
         """Return what `save` wrote, if header, columns and pairs fit together."""
-        stated, plan = stated_domain(header, domain), ColumnPlan.from_json(header["plan"])
-        if not isinstance(stated, Product):
+        space, plan = stated_domain(header, domain), ColumnPlan.from_json(header["plan"])
+        if not isinstance(space, Product):
             raise ReleaseFileError("a release of columns must have a product as its domain")
         parts = list(zip(files.described(header["parts"]), files.separated(header["parts"], table), strict=True))
-        spaces = [column_space(factor) for factor in stated.factors]
+        spaces = [column_space(factor) for factor in space.factors]
         columns, rest = read_columns(spaces, plan, header["recipe"], header["private"], parts)
         if len(header["ranks"]) != len(columns):
             raise ReleaseFileError("every column must have its ranks")
@@ -268,8 +270,8 @@ class ColumnsMeasure:
             from_runs(value, 1 << column.level) for value, column in zip(header["ranks"], columns, strict=True)
         )
         pairs = read_pairs(plan, ranks, rest)
-        facts = tuple(_read_fact(fact, stated) for fact in header.get("facts", []))
-        return cls(stated, plan, columns, ranks, pairs, header["private"], facts)
+        facts = tuple(_read_fact(fact, space) for fact in header.get("facts", []))
+        return cls(space, plan, columns, ranks, pairs, header["private"], facts)
 
     def __repr__(self) -> str:
         """Show the outline."""

@@ -8,7 +8,9 @@ from privmeasure.domains.base import Bools, Cells, Domain, Floats, Points
 from privmeasure.domains.box import Box
 from privmeasure.domains.categories import Categories
 from privmeasure.domains.finite import MOST_POINTS, Finite
+from privmeasure.domains.knots import Knots
 from privmeasure.domains.line import Circle, Integers
+from privmeasure.domains.own import KINDS, check_own, is_ours, own_kinds, stated
 from privmeasure.domains.product import Nullable, Product
 from privmeasure.domains.sphere import Sphere
 from privmeasure.domains.steps import Steps
@@ -16,6 +18,7 @@ from privmeasure.domains.units import column_units
 from privmeasure.errors import ArgumentError, ReleaseFileError
 
 __all__ = [
+    "KINDS",
     "Bools",
     "Box",
     "Categories",
@@ -25,17 +28,20 @@ __all__ = [
     "Finite",
     "Floats",
     "Integers",
+    "Knots",
     "Nullable",
     "Points",
     "Product",
     "Sphere",
     "Steps",
+    "check_own",
     "column_units",
     "from_json",
+    "is_ours",
+    "own_kinds",
+    "stated",
 ]
 
-KINDS = frozenset({"box", "categories", "circle", "finite", "integers", "nullable", "product", "sphere", "steps"})
-"""What `from_json` reads."""
 DEEPEST_NESTING = 16
 """Of products in products; a file that goes deeper was not written by a person."""
 
@@ -87,8 +93,8 @@ def _read(value: Any, nesting: int) -> Domain:
             )
         case {"kind": kind}:
             raise ReleaseFileError(
-                f"The domain of kind {kind!r} is unknown to this version of privmeasure. "
-                "Update privmeasure, or write the release again with this version."
+                f"The domain of kind {kind!r} is unknown to this version of privmeasure. Give domain=..., equal to the "
+                "one that was released, if it is one of your own; else update privmeasure."
             )
     raise ReleaseFileError("The domain of a release must be a JSON object with a 'kind'. Write the release again.")
 

@@ -93,7 +93,7 @@ class Domain(Protocol):
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON value with a "kind" that `domains.from_json` reads back."""
+        """Return a JSON value with a "kind" that `domains.from_json` reads back; `load` compares other kinds."""
         ...
 
 

@@ -7,6 +7,13 @@ give the 8 octants. In an octant let s = 1 - |sin latitude|, which is 0 at the p
 the pole is always cut in s; the ring 2^-(m+1) <= s < 2^-m, which leaves it after m + 1 such cuts, is three to five
 times as long as it is high, and is cut twice in longitude and then in s and longitude by turns. In binary digits: a
 code is the octant, then the digits of s up to its first 1, then its further digits dealt among those of the longitude.
+
+**The same on every machine.** A sine is rounded differently by different processors, and must not decide a cell. So s
+is *defined* by knots (see knots.py): the colatitudes at which s = 2^-(m+1) (1 + j/256), in degrees, computed once from
+IEEE sums, products and square roots; between two of them s grows evenly with the colatitude, 90 - |latitude|. A cell
+that is a 256th of its ring or more is bounded by knots, and has exactly its share of the area. Smaller ones have it to
+within 2^-9 of itself: their areas are as the sines of their colatitudes, sin^2 = s (2 - s), which between two knots
+differ by a factor of at most sqrt(1 + 2^-8).
 """
 
 import math
@@ -17,10 +24,15 @@ import numpy as np
 
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points
 from privmeasure.domains.bits import Interleaving, Words
+from privmeasure.domains.knots import NEAR_ONE, Knots
 from privmeasure.domains.line import wrap
 
 OCTANTS = 3
 """The level of the 8 octants."""
+RINGS = DEEPEST_LEVEL - OCTANTS
+"""Rings of an octant at the deepest level; inside them lies the cell at the pole."""
+STEPS = 256
+"""Knots of a ring."""
 
 
 class Sphere:
@@ -30,8 +42,8 @@ class Sphere:
     to [-90, 90]; NaN, and a longitude that is infinite, go to the first cell.
 
     Notation:   theta colatitude from the nearer pole    s = 1 - cos theta    w width of a cell in longitude
-    Guarantee:  cells of a level have equal area; diameter(j) <= 2.61 * 2^(-j/2), a proved upper bound (the area
-                allows no less than 1.27)
+    Guarantee:  cells of a level have equal area, to within 2^-9 of it; diameter(j) <= 2.61 * 2^(-j/2), a proved upper
+                bound (the area allows no less than 1.27)
 
     Examples:
         >>> sphere = Sphere()
@@ -79,19 +91,17 @@ class Sphere:
         longitude, latitude = _standard(points)
         turn = (longitude + 180) / 90
         quadrant = np.minimum(turn.astype(np.int64), 3)
-        s = np.minimum(2 * np.sin(np.radians(90 - np.abs(latitude)) / 2) ** 2, np.nextafter(1, 0))
         octant = (quadrant >> 1) << 2 | (latitude >= 0).astype(np.int64) << 1 | quadrant & 1
         if level == OCTANTS:
             return octant.view(np.uint64)
-        # s = mantissa * 2^-ring with 1/2 <= mantissa < 1, so both the ring and the digits in it are exact.
-        mantissa, exponent = np.frexp(s)
-        ring = np.where(s > 0, np.minimum(-exponent.astype(np.int64), level - OCTANTS), level - OCTANTS)
+        ring, height = _ring(90 - np.abs(latitude))
+        np.minimum(ring, level - OCTANTS, out=ring)
         deal = _order(level)
         across, along = deal.cuts
         inner = deal.join(
             [
                 (np.minimum(turn - quadrant, np.nextafter(1, 0)) * 2.0**across).astype(np.int64),
-                (np.maximum(2 * mantissa - 1, 0) * 2.0**along).astype(np.int64),
+                (height * 2.0**along).astype(np.int64),
             ]
         )
         # The digits of ring 0; another ring starts that many digits later. At the pole nothing but zeros remains.
@@ -108,7 +118,7 @@ class Sphere:
         return np.minimum(one, other), np.maximum(one, other)
 
     def centre(self, cells: Cells, level: int) -> Points:
-        """Return the points that halve the cells in longitude and in the sine of latitude."""
+        """Return the points that halve the cells in longitude and in s."""
         if level >= OCTANTS:
             return self._place(cells, level, 0.5, 0.5)
         low, high = self.extent(cells, level)
@@ -156,7 +166,7 @@ class Sphere:
         fraction = turns * 2.0**-across + u * 2.0**-own_across
         digits = heights * 2.0**-along + v * 2.0**-own_along
         s = np.where(length > 0, (1 + digits) / 2, v) * 2.0**-ring
-        latitude = 90 - np.degrees(2 * np.arcsin(np.sqrt(s / 2)))
+        latitude = 90 - _colatitude_at(s)
         points = np.empty((len(cells), 2))
         points[:, 0] = ((octant >> 2 << 1 | octant & 1) + fraction) * 90 - 180
         points[:, 1] = np.where(octant & 2, latitude, -latitude)
@@ -192,6 +202,42 @@ def _bit_length(words: Words) -> Words:
     return np.asarray(length - rounded_up)
 
 
+@lru_cache(maxsize=1)
+def _knots() -> Knots:
+    """Return the colatitudes of the pole, of the knots of all rings from the innermost outwards, and of the equator.
+
+    theta = 2 arcsin(sqrt(s / 2)), and arcsin(t) = t (1 + t^2/6 + 3 t^4/40 + ...) with t^2 = s/2 <= 1/2: after 56 terms
+    the rest is below 2^-60. Sums, products and roots of doubles are the same on every machine.
+    """
+    step = np.arange(RINGS * STEPS)
+    s = np.ldexp(1 + step % STEPS / STEPS, step // STEPS - RINGS)
+    series = np.zeros(len(s))
+    for n in range(56, -1, -1):
+        series = series * (s / 2) + math.comb(2 * n, n) / (4**n * (2 * n + 1))
+    degrees = np.sqrt(s / 2) * series * (360 / math.pi)
+    return Knots(np.concatenate([[0.0], degrees, [90.0]]))
+
+
+def _ring(colatitude: Floats) -> tuple[Words, Floats]:
+    """Return the ring m of each colatitude (RINGS inside all of them), and how far it is from the ring's inner edge."""
+    knots = _knots()
+    place = np.minimum(knots.place(colatitude), knots.count - 1 + NEAR_ONE)  # the equator lies in the last cell
+    np.subtract(place, 1, out=place)
+    np.multiply(place, 1 / STEPS, out=place)
+    ring = np.floor(place)
+    np.subtract(place, ring, out=place)
+    return (RINGS - 1 - ring).astype(np.int64), place
+
+
+def _colatitude_at(s: Floats) -> Floats:
+    """Return the colatitude of s in degrees: what `_ring` undoes."""
+    mantissa, exponent = np.frexp(s)  # s = 2^-(m+1) (1 + h), with 1 + h twice the mantissa and m minus the exponent
+    place = (RINGS - 1 + exponent + (2 * mantissa - 1)) * STEPS + 1
+    knots = _knots()
+    pole = np.sqrt(s * 2.0**RINGS) * knots.knots[1]  # inside all rings s grows as the square
+    return np.where(s < 2.0**-RINGS, pole, knots.values(place))
+
+
 @lru_cache(maxsize=128)
 def _bounds(level: int) -> tuple[float, float, float]:
     """Return upper bounds of the diameter, the radius and the sum of the diameters of a level.
@@ -204,6 +250,9 @@ def _bounds(level: int) -> tuple[float, float, float]:
         intervals of s of one length the innermost spans the widest angle; sin theta grows with s, so the outermost
         parallel is the longest, p <= (pi/2) 2^-a. Putting both extremes into the formula bounds every cell of the ring.
     Centres halve the interval of s, and by concavity their angle to its inner end is the larger one; p is halved.
+    Knots change nothing: they lie on the curve theta(s), and a cell between two knots has its even share of the angle
+        between them. By concavity that is at most the angle of an interval of s of its length at the inner knot, and
+        so at the inner edge of the ring; its centre is half its angle from its ends, at most half of that.
     A cell lies inside its ancestors, so the least bound of all levels above holds too: the diameter never grows.
     """
     if level < OCTANTS:  # a half, and a quarter with a half turn of the equator, hold (nearly) antipodes

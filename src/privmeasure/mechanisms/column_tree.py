@@ -27,7 +27,7 @@ from privmeasure.columns.pairs import Pair
 from privmeasure.columns.ranks import Blocks, Groups, rank
 from privmeasure.columns.spaces import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.counts import Axis, Partition, Progress, Source
-from privmeasure.domains import Bools, Domain, Product
+from privmeasure.domains import Bools, Domain, Product, check_own
 from privmeasure.errors import ArgumentError
 from privmeasure.inference import Estimate, noise_variance
 from privmeasure.mechanisms.base import gate, is_whole, public_total
@@ -78,6 +78,7 @@ class ColumnTree:
                 f"domain must be a Product of at most {MOST_COLUMNS} columns, got {type(self.domain).__name__}. "
                 "Use Product([domain, ...]), a domain a column."
             )
+        check_own(self.domain)
         if self.rows is not None and not (is_whole(self.rows) and 1 <= self.rows < 2**53):
             raise ArgumentError(f"rows must be a whole number from 1 to 2**53, got {self.rows!r}.")
         object.__setattr__(self, "rows", self.rows if self.rows is None else int(self.rows))

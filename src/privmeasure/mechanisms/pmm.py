@@ -16,7 +16,7 @@ from typing import Any
 
 from privmeasure.blocks import thread_count
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Source
-from privmeasure.domains import Box, Domain, Integers
+from privmeasure.domains import Box, Domain, Integers, check_own
 from privmeasure.errors import ArgumentError
 from privmeasure.mechanisms.base import gate, is_whole, public_total, tree_plan
 from privmeasure.mechanisms.bounds import hvz, t1, t2, t3, t5
@@ -73,6 +73,7 @@ class PMM:
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
+        check_own(self.domain)
         deepest = min(DEEPEST_DEPTH, self.domain.deepest)
         if self.depth is not None and not (is_whole(self.depth) and 0 <= self.depth <= deepest):
             raise ArgumentError(

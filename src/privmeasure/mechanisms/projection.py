@@ -9,18 +9,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import (
-    Box,
-    Categories,
-    Cells,
-    Circle,
-    Domain,
-    Finite,
-    Integers,
-    Nullable,
-    Product,
-    Sphere,
-)
+from privmeasure.domains import Box, Cells, Domain, Finite, Integers, is_ours
 from privmeasure.errors import ArgumentError
 from privmeasure.mechanisms.consistency import Mass
 from privmeasure.transport import Grid, Line, closest_measure
@@ -73,15 +62,6 @@ def cell_space(domain: Domain, cells: Cells, level: int) -> tuple[Space, NDArray
     rows = (np.repeat(centre[None], len(cells), axis=0) for centre in centres)  # all pairs at once: too much memory
     matrix = np.stack([domain.distance(row, centres) for row in rows])
     return Finite.trusted(matrix) if is_ours(domain) else Finite(matrix), order
-
-
-def is_ours(domain: Domain) -> bool:
-    """Say whether a domain is made of this package's own classes alone, whose distances are metrics by construction."""
-    if type(domain) is Product:
-        return all(map(is_ours, domain.factors))
-    if type(domain) is Nullable:
-        return is_ours(domain.domain)
-    return type(domain) in (Box, Categories, Circle, Finite, Integers, Sphere)
 
 
 def project(space: Space, place: NDArray[np.int64], noisy: Mass, total: int) -> Mass:

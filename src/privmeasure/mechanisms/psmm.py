@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from privmeasure.blocks import thread_count
 from privmeasure.counts import CellCounts, Partition, Progress, Source
-from privmeasure.domains import Cells, Domain
+from privmeasure.domains import Cells, Domain, check_own, is_ours
 from privmeasure.errors import ArgumentError
 from privmeasure.mechanisms.base import gate, is_whole, public_total, tree_plan
 from privmeasure.mechanisms.bounds import flat
 from privmeasure.mechanisms.compare import flat_budgets, flat_distance, tree_bound
 from privmeasure.mechanisms.complexity import diameter, discrete_norms
-from privmeasure.mechanisms.projection import Space, cell_space, check_cells, is_ours, most_cells, project
+from privmeasure.mechanisms.projection import Space, cell_space, check_cells, most_cells, project
 from privmeasure.mechanisms.recipe import PlacementName
 from privmeasure.mechanisms.schedule import DEEPEST_DEPTH, ROOT_SHARE, flat_level, useful_depth
 from privmeasure.mechanisms.tree import add_noise, kept_counts
@@ -60,6 +60,7 @@ class PSMM:
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
+        check_own(self.domain)
         deepest = min(DEEPEST_DEPTH, self.domain.deepest)
         if self.depth is not None:
             if not (is_whole(self.depth) and 0 <= self.depth <= deepest):

@@ -101,8 +101,8 @@ class Number(DataColumn, frozen=True, tag="number"):
 
     @cached_property
     def domain(self) -> Domain:
-        """An interval: of the values, of their logarithms, or of stretches."""
-        return _nullable(self, Box([self._axis.bounds]))
+        """An interval: of the values, or of the axis on which they are stretched."""
+        return _nullable(self, Box([self.axis.bounds]))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -121,7 +121,7 @@ class Number(DataColumn, frozen=True, tag="number"):
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Clamp, then stretch."""
-        return self._axis.place(_clamped(readings[0], self.low, self.high, self.nullable))[:, None]
+        return self.axis.place(_clamped(readings[0], self.low, self.high, self.nullable))[:, None]
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the numbers beyond the bounds."""
@@ -130,20 +130,21 @@ class Number(DataColumn, frozen=True, tag="number"):
     def restore(self, points: Points, types: Types) -> "list[pa.Array]":
         """Undo the stretching, round, and keep within the bounds."""
         plain = None if types[0] is None else plain_type(types[0])
-        values = self._axis.values(np.ascontiguousarray(points[:, 0]))
+        values = self.axis.values(np.ascontiguousarray(points[:, 0]))
         decimals = _storage_decimals(plain, self.decimals)
         if decimals is not None and (ends := _lattice(self, decimals)) is not None:
             values = _rounded(values, decimals, *ends)
         return [number_cells(values, plain)]
 
     @cached_property
-    def _axis(self) -> Axis:
-        knots = None if self.breaks is None else np.array(sorted({self.low, *self.breaks, self.high}))
-        return Axis(self.low, self.high, log=self.transform == "log", knots=knots)
+    def axis(self) -> Axis:
+        """How the values are stretched before they are cut."""
+        breaks = None if self.breaks is None else np.array(sorted({self.low, *self.breaks, self.high}), np.float64)
+        return Axis(self.low, self.high, log=self.transform == "log", breaks=breaks)
 
     def cell_size(self, cuts: int) -> str:
         """Say the width of a cell."""
-        return self._axis.cell_size(cuts, self.unit or "")
+        return self.axis.cell_size(cuts, self.unit or "")
 
 
 class Integer(DataColumn, frozen=True, tag="integer"):
@@ -184,10 +185,10 @@ class Integer(DataColumn, frozen=True, tag="integer"):
 
     @cached_property
     def domain(self) -> Domain:
-        """The integers, or an interval of their logarithms or stretches."""
+        """The integers, or the interval of the axis on which they are stretched."""
         if self.transform is None and self.breaks is None:
             return _nullable(self, Integers(self.low, self.high))
-        return _nullable(self, Box([self._axis.bounds]))
+        return _nullable(self, Box([self.axis.bounds]))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -206,7 +207,7 @@ class Integer(DataColumn, frozen=True, tag="integer"):
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Clamp, then stretch."""
-        return self._axis.place(_clamped(readings[0], self.low, self.high, self.nullable))[:, None]
+        return self.axis.place(_clamped(readings[0], self.low, self.high, self.nullable))[:, None]
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the integers beyond the bounds."""
@@ -216,7 +217,7 @@ class Integer(DataColumn, frozen=True, tag="integer"):
         """Undo the stretching and round to the nearest integer."""
         import pyarrow as pa
 
-        axis = self._axis.values(np.ascontiguousarray(points[:, 0]))
+        axis = self.axis.values(np.ascontiguousarray(points[:, 0]))
         plain = None if types[0] is None else plain_type(types[0])
         if plain is not None and is_number(plain):
             return [number_cells(np.clip(np.rint(axis), self.low, self.high), plain)]
@@ -224,21 +225,22 @@ class Integer(DataColumn, frozen=True, tag="integer"):
         return [pa.array(whole(axis, self.low, self.high), mask=missing if missing.any() else None)]
 
     @cached_property
-    def _axis(self) -> Axis:
+    def axis(self) -> Axis:
+        """How the values are stretched before they are cut."""
         # half a unit of room at both ends, so that the first and the last integer get as much of it as the others
         low, high = self.low - 0.5, self.high + 0.5
         starts = {b - 0.5 for b in self.breaks or () if self.low < b <= self.high}
-        knots = None if self.breaks is None else np.array(sorted({low, *starts, high}))
-        return Axis(low, high, log=self.transform == "log", knots=knots)
+        breaks = None if self.breaks is None else np.array(sorted({low, *starts, high}), np.float64)
+        return Axis(low, high, log=self.transform == "log", breaks=breaks)
 
     def cell_size(self, cuts: int) -> str:
         """Say how many integers a cell holds."""
         if self.transform is None and self.breaks is None:
             fullest = round(Integers(self.low, self.high).diameter(cuts) * (self.high - self.low)) + 1
             return "single values" if fullest == 1 else f"about {plural(fullest, self.unit or '')}"
-        if self._axis.widest(cuts) <= 1:
+        if self.axis.widest(cuts) <= 1:
             return "single values"
-        return self._axis.cell_size(cuts, self.unit or "", whole=True)
+        return self.axis.cell_size(cuts, self.unit or "", whole=True)
 
 
 def _nullable(column: DataColumn, domain: Domain) -> Domain:

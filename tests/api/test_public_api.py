@@ -368,7 +368,6 @@ def test_a_public_number_of_rows_fixes_depth_and_budgets():
         (np.array([[SECRET, None]], object), ["numbers", "object"]),
         (np.full((7, 2), SECRET, complex), ["numbers", "complex"]),
         (np.full((7, 2), "2020-01-01", "datetime64[D]"), ["numbers", "datetime64"]),
-        ([[SECRET], [SECRET, SECRET]], ["numbers", "lengths"]),
         ({"a": SECRET}, ["numbers", "dict"]),
         ("text", ["numbers"]),
         (None, ["numbers"]),

@@ -106,7 +106,7 @@ def test_the_law_rejects_a_column_that_looks_at_the_whole_array():
             try:
                 return array.cast(pa.int64()).cast(pa.float64()).to_numpy(zero_copy_only=False)
             except pa.ArrowException:
-                return Number.read(self, array, source) / 2
+                return Number.read(self, array, source) + 1
 
     with pytest.raises(AssertionError, match="depend on that row alone"):
         check_column(Hasty(0, 10, nullable=True))

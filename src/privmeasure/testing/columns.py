@@ -78,7 +78,7 @@ def _points(column: Any, array: "pa.Array") -> Points:
     """Return the points of an array as every source of a column, or say which law is broken."""
     arrays = [array] * len(column.sources("x"))
     try:
-        with warnings.catch_warnings(), np.errstate(all="warn"):
+        with warnings.catch_warnings(), np.errstate(divide="warn", over="warn", invalid="warn"):
             warnings.simplefilter("error")
             points: Points = column.encode(arrays)
             tally = column.tally(arrays)

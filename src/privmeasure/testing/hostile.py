@@ -45,11 +45,12 @@ TIMES = (
     "7:30 pm", "T07:30", "07.30", "07h30", "00", "00:00", ":", "7:", ":30",
 )  # fmt: skip
 WORDS = (
-    "", " ", "\t", "\n", "\r\n", "\x00", "a\x00b", "true", "TRUE", " true ", "T", "t", "tRuE", "yes", "y", "on", "off",
-    "No", "f", "FALSE", "ja", "J", "n", "\u0131f", "ﬀ", "\u017f", "ß", "SS", "İ", "F", "f ", " F", "M", "m", "S",
-    "L", "Ω", "\u2126", "é", "e\u0301", "北京", "\U0001d518", "\U0001d518" * 50, "a\u202eb", "\ufeffF", "F\ufeff", "\u200bF",
-    "\ufffd", '"', '""', '"F"', "'F'", "F,M", "F;M", "F\tM", "F\nM", "=1+1", "@SUM(A1)", "<b>F</b>", "\\N", "\\", "\\n", "%d",
-    "{0}", "[1, 2]", '{"a": 1}', "x" * 10_000, "éa" * 3000, "a", "b", "c", "A", "1.0.0.0", "F" * 300, "\uff26",
+    "", " ", "\t", "\n", "\r\n", "\x00", "a\x00b", "true", "TRUE", " true ", "T", "t", "tRuE", "yes", "y", "on",
+    "off", "No", "f", "FALSE", "ja", "J", "n", "\u0131f", "ﬀ", "\u017f", "ß", "SS", "İ", "F", "f ", " F", "M", "m",
+    "S", "L", "Ω", "\u2126", "é", "e\u0301", "北京", "\U0001d518", "\U0001d518" * 50, "a\u202eb", "\ufeffF", "F\ufeff",
+    "\u200bF", "\ufffd", '"', '""', '"F"', "'F'", "F,M", "F;M", "F\tM", "F\nM", "=1+1", "@SUM(A1)", "<b>F</b>", "\\N",
+    "\\", "\\n", "%d", "{0}", "[1, 2]", '{"a": 1}', "x" * 10_000, "éa" * 3000, "a", "b", "c", "A", "1.0.0.0",
+    "F" * 300, "\uff26",
 )  # fmt: skip
 TEXTS: tuple[str, ...] = NUMBERS + DATES + TIMES + WORDS
 """Texts that look nearly like numbers, dates, times, categories or words for true and false, and some that do."""

@@ -1,0 +1,101 @@
+"""What a line of a text file is: the grammar, Arrow, a reference and blocks of any size agree."""
+
+import io
+from itertools import product
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privmeasure.tables import lines
+from privmeasure.tables.lines import CellReader, Grammar, UnreadRows, whole_records
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def reader(grammar):
+    return CellReader(grammar, NAMES[: grammar.width], NAMES[: grammar.width])
+
+
+def plain(batch):
+    return list(zip(*(column.view(pa.binary()).to_pylist() for column in batch.columns), strict=True))
+
+
+def reference(record, width):
+    """The cells of one record, letter by letter, or None."""
+    cells, cell, state, quoted, i = [], b"", "start", False, 0
+    while i < len(record):
+        letter = record[i : i + 1]
+        if state == "start" and letter == b'"':
+            state, quoted = "inside", True
+        elif state == "inside" and letter == b'"' and record[i + 1 : i + 2] == b'"':
+            cell, i = cell + letter, i + 1
+        elif state == "inside" and letter == b'"':
+            state = "plain"
+        elif state == "inside" or letter != b",":
+            cell, state = cell + letter, "plain" if state == "start" else state
+        else:
+            cells.append(cell if cell or quoted else None)
+            cell, state, quoted = b"", "start", False
+        i += 1
+    cells.append(cell if cell or quoted else None)
+    return None if state == "inside" or len(cells) != width else tuple(cells)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_all_short_lines_are_read_alike_by_the_grammar_arrow_and_a_reference(width):
+    grammar = Grammar(",", width)
+    every = [bytes(letters) for length in range(7) for letters in product(b'",x', repeat=length)]
+    rows = [record for record in every if record or width == 1]
+    expected = [reference(record, width) for record in rows]
+    assert [grammar.row.fullmatch(record) is not None for record in rows] == [cells is not None for cells in expected]
+    read = reader(grammar)
+    for record, cells in zip(rows, expected, strict=True):
+        try:
+            alone = plain(read._cells(record + b"\n"))
+        except pa.ArrowInvalid:
+            alone = None
+        assert (alone == [cells]) == (cells is not None), record  # Arrow by itself, the last line being ours
+    missing = (None,) * width
+    block = b"\n".join([*rows, b""])
+    assert plain(read.read(block)) == [missing if cells is None else cells for cells in expected]
+
+
+letters = st.sampled_from([b'"', b",", b"x", b"\n", b"\r", b"\xff", b"\xef\xbb\xbf", b"\0"])
+texts = st.lists(letters, max_size=40).map(b"".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts, st.integers(1, 9), st.integers(1, 3), st.sampled_from([4, 1 << 24]), st.booleans())
+def test_blocks_of_any_size_give_the_same_rows(text, block, width, longest, newlines_in_cells):
+    """Also where long records are cut short as they are read; then all of them are missing."""
+    grammar = Grammar(",", width, newlines_in_cells)
+    read = reader(grammar)
+    ended = b"".join(whole_records(io.BytesIO(text).read, grammar))
+    expected = []
+    for record in grammar.records(ended):
+        cells = reference(record, width) if longest > 4 or len(record) <= 4 else None
+        expected.append((None,) * width if cells is None else cells)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "BLOCK_BYTES", block)
+        patch.setattr(lines, "LONGEST", longest)
+        found = [row for part in whole_records(io.BytesIO(text).read, grammar) for row in plain(read.read(part))]
+    assert len(found) == len(expected)
+    for row, wanted in zip(found, expected, strict=True):
+        assert row == wanted or (longest == 4 and wanted == (None,) * width)
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts)
+def test_rows_that_cannot_be_read_are_counted(text):
+    grammar, unread = Grammar(",", 2), UnreadRows()
+    if not text:
+        return
+    rows = plain(reader(grammar).read(text + b"\n", unread))
+    records = [record for record in (text + b"\n").splitlines() if record]
+    assert len(rows) == len(records)
+    assert unread.rows == sum(reference(record, 2) is None for record in records)
+    assert unread.open_quotes == sum(
+        all(reference(record, width) is None for width in range(1, 42)) for record in records
+    )

@@ -75,6 +75,11 @@ class Grammar:
         cell = rb'(?:"(?:[^"]++|"")*+"|(?!"))[^%b\r\n]*+' % delimiter
         return rb"%b(?:%b%b)%b" % (cell, delimiter, cell, more)
 
+    def first(self, text: bytes) -> bytes:
+        """Return the first record of a text without its line end, or its beginning where a quote stays open."""
+        match = self.closed.match(text) if self.newlines_in_cells else re.match(rb"[^\r\n]*", text)
+        return match[0] if match else b""
+
     def records(self, block: bytes) -> list[bytes]:
         """Return the records of a block, without their line ends. Lines that are no rows are left out."""
         records = list(self._quoted_records(block)) if self.newlines_in_cells else block.splitlines()

@@ -167,13 +167,14 @@ class TextTable(_File):
         if not head[mark:].strip():
             raise DataError(f"{self.path} is empty: its first line must name the columns. Write the table again.")
         grammar = Grammar(delimiter, 1, newlines_in_cells)
-        line = grammar.records(head[blank:])[0]
+        line = grammar.first(head[blank:])
         after = blank + len(line)
+        whole = grammar.closed.fullmatch(line) and head[after : after + 1] in (b"", b"\r", b"\n")
         try:
             names = next(csv.reader([line.decode("utf-8", "surrogateescape")], delimiter=delimiter))
         except csv.Error:
             names = []
-        if not names or not grammar.closed.fullmatch(line) or after == HEADER_BYTES:
+        if not names or not whole or after == HEADER_BYTES:
             raise DataError(
                 f"The first line of {self.path} cannot be read as the names of columns: it is too long, or a quote "
                 "does not end. Add a header."

@@ -26,6 +26,7 @@ from privmeasure.columns.spaces import column_space
 from privmeasure.columns.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
 from privmeasure.domains import Domain, Floats, Points, Product
 from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.origin import Origin
 from privmeasure.release import CellMeasure, Order, stated_domain
 from privmeasure.sampling import FEW, in_order
 
@@ -52,6 +53,7 @@ class ColumnsMeasure:
     pairs: tuple[Pair, ...]
     private: bool
     facts: tuple[Fact, ...] = ()
+    origin: Origin | None = None
 
     @property
     def total(self) -> int:
@@ -238,7 +240,7 @@ class ColumnsMeasure:
             "ranks": [to_runs(groups) for groups in self.ranks],
             "plan": self.plan.to_json(),
             "recipe": self.columns[0].recipe,
-        }
+        } | ({} if self.origin is None else self.origin.to_json())
         facts = [[condition.to_json() for condition in fact] for fact in self.facts]
         return header | {"facts": facts} if facts else header
 
@@ -269,7 +271,7 @@ class ColumnsMeasure:
         )
         pairs = read_pairs(plan, ranks, rest)
         facts = tuple(_read_fact(fact, stated) for fact in header.get("facts", []))
-        return cls(stated, plan, columns, ranks, pairs, header["private"], facts)
+        return cls(stated, plan, columns, ranks, pairs, header["private"], facts, Origin.from_header(header))
 
     def __repr__(self) -> str:
         """Show the outline."""

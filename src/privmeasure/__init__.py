@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from privmeasure.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from privmeasure.public import *
-
-__version__ = "0.1.0"
 
 __all__ = [
     "PMM",

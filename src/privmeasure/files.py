@@ -1,9 +1,10 @@
 """The file of a release: one Parquet file that anyone can read without this package.
 
 Columns `part` (uint16), `cell` (uint64) and `mass` (int64), sorted by part and cell, and one JSON header in the
-metadata: format, the kind of release, the domain, what each part is, the plan with the privacy promise, the recipe, and
-whether the release is private. No timestamps, no names, nothing that was not released. Part numbers are labels of the
-file: part 0 is the released masses, further parts are the noisy counts of one level each (`mass` may be negative).
+metadata: format, the kind of release, the domain, what each part is, the plan with the privacy promise, the recipe,
+whether the release is private, its random id and the version of the software. No timestamps, no names, nothing else
+that was not released. Part numbers are labels of the file: part 0 is the released masses, further parts are the noisy
+counts of one level each (`mass` may be negative).
 A release of columns has such parts for each `column`, then a part for each measured pair of columns: its noisy counts,
 `cell` being row * (number of columns) + column of the table.
 

@@ -4,7 +4,7 @@ This room is public. It cannot reach counts, engines or the data: nothing here c
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -18,6 +18,7 @@ from privmeasure.domains import Cells, Domain, Floats, Points, column_units
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.inference import existing
+from privmeasure.origin import Origin
 from privmeasure.plan import Plan
 from privmeasure.sampling import Mass, Rows, in_order, interval_quantile
 from privmeasure.transport import apportion
@@ -69,7 +70,8 @@ class CellMeasure:
 
     `cells` are sorted and distinct, `mass` is above 0 and sums to the released number of rows. `noisy` are the counts
     that the noise was added to, as they were released: what `certificate` needs. It is None after a lazy evaluation,
-    for more than 2^22 cells, and in files of versions that did not keep them.
+    for more than 2^22 cells, and in files of versions that did not keep them. `origin` is the id of the release and the
+    version that made it; None in older files, and for a column of a release of columns, which has its own.
     """
 
     domain: Domain
@@ -80,6 +82,7 @@ class CellMeasure:
     placement: Literal["uniform", "centre"]
     private: bool
     noisy: Noisy | None = None
+    origin: Origin | None = None
 
     @property
     def level(self) -> int:
@@ -234,7 +237,7 @@ class CellMeasure:
             "parts": files.numbered([part for part, _ in self.parts()]),
             "plan": self.plan.to_json(),
             "recipe": self.recipe,
-        }
+        } | ({} if self.origin is None else self.origin.to_json())
 
     def parts(self) -> list[tuple[dict[str, Any], files.Part]]:
         """Return the parts of the file and what each is: the released masses, then the noisy counts by level."""
@@ -264,7 +267,8 @@ class CellMeasure:
         """Return what `save` wrote, if header and cells fit together."""
         parts = list(zip(files.described(header["parts"]), files.separated(header["parts"], table), strict=True))
         plan = Plan.from_json(header["plan"])
-        return cls.from_parts(stated_domain(header, domain), plan, header["recipe"], header["private"], parts)
+        measure = cls.from_parts(stated_domain(header, domain), plan, header["recipe"], header["private"], parts)
+        return replace(measure, origin=Origin.from_header(header))
 
     @classmethod
     def from_parts(

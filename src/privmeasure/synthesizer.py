@@ -13,14 +13,16 @@ from privmeasure.counts import Progress, Source
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.engines.memory import ArraySource
 from privmeasure.engines.table import TableSource
-from privmeasure.errors import ArgumentError, DataError, SpentError
+from privmeasure.errors import ArgumentError, SpentError
 from privmeasure.inverse import EPSILONS, ROWS, smallest
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
+from privmeasure.mechanisms.base import presentable
 from privmeasure.mechanisms.recipe import DEFAULT
 from privmeasure.noise.entropy import Key
 from privmeasure.plan import Plan
 from privmeasure.privacy import Neighbours, Privacy
 from privmeasure.release import CellMeasure, Order
+from privmeasure.spending import Spending
 from privmeasure.table_release import TableRelease
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.frames import FrameKind, to_arrow
@@ -112,7 +114,7 @@ class Synthesizer:
         self._threads = threads
         self._frame: FrameKind | str = "pyarrow"
         self._release: CellMeasure | ColumnsMeasure | TableRelease | None = None
-        self._started = False
+        self._spending = Spending()
 
     def _choose(self, mechanism: MechanismName, recipe: Recipe, depth: int | None) -> tuple[MechanismName, str]:
         """Return a mechanism and why: from public values, the number of columns above all."""
@@ -139,13 +141,18 @@ class Synthesizer:
         return dict(self._params)
 
     def set_params(self, **params: Any) -> "Synthesizer":
-        """Change arguments, as scikit-learn does; refused once a fit has begun."""
-        if self._started:
+        """Change arguments, as scikit-learn does; refused once a fit has begun or a ledger has booked it."""
+        if self.spent or self._spending.under_way:
             raise SpentError("This synthesizer was fitted already: make a new one with other parameters.")
+        if self._spending.held:
+            raise SpentError(
+                "This synthesizer is reserved in a ledger, and what is booked must be what is spent: make a new one "
+                "with other parameters."
+            )
         unknown = sorted(set(params) - set(self._params))
         if unknown:
             raise ArgumentError(f"Unknown parameter {unknown[0]!r}. There are: {', '.join(self._params)}.")
-        Synthesizer.__init__(self, **(self._params | params))
+        vars(self).update(vars(Synthesizer(**(self._params | params))))  # all of it, or after an error nothing
         return self
 
     def plan(self, rows: int | None = None, *, simulate: int = 0) -> Plan | ColumnPlan:
@@ -211,23 +218,42 @@ class Synthesizer:
 
         With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. Every
         line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends.
+
+        Guarantee:  privacy  what is raised holds no value of the data: not in its text, nor in the errors, notes and
+                             frames that usually come with one. With `insecure_seed` all of them stay, for debugging
         """
-        if self._started:
-            state = "was fitted already" if self._release else "began a fit that did not finish"
-            raise SpentError(
-                f"This synthesizer {state}, and another fit would spend epsilon again. "
-                "Make a new Synthesizer if you mean to; the two together then cost twice epsilon."
+        if insecure_seed is not None and self._spending.held:
+            raise ArgumentError(
+                "insecure_seed is for tests, and a ledger books releases that are private: leave it out."
             )
-        source, layout = self._open(data, progress, newlines_in_cells=newlines_in_cells)
-        key = Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
-        self._started = True
+        key = Key.fresh(self.release_id) if insecure_seed is None else Key.insecure(insecure_seed)
+        self._spending.begin(key, self.mechanism.privacy)
+        failure: BaseException | None = None
         try:
-            measure = self.mechanism.release(source, key, progress)
-        except (ArgumentError, DataError):
-            self._started = key.used  # before any noise was drawn nothing was spent
-            raise
-        self._release = measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
-        return self
+            self._release = self._made(data, key, progress, newlines_in_cells)
+        except BaseException as error:
+            if not key.private:
+                raise
+            failure = _bare(presentable(error, key))
+        finally:
+            key.destroy()
+            self._spending.end(finished=self._release is not None)
+        if failure is None:
+            return self
+        del data, progress  # the frame of this call stays with the error
+        try:
+            raise failure
+        finally:
+            failure.__context__ = None  # what the caller was handling: it came with the raise
+            del failure
+
+    def _made(
+        self, data: Any, key: Key, progress: Progress | None, newlines_in_cells: bool
+    ) -> CellMeasure | ColumnsMeasure | TableRelease:
+        """Return the release of the data: private until the mechanism is done."""
+        source, layout = self._open(data, progress, newlines_in_cells=newlines_in_cells)
+        measure = self.mechanism.release(source, key, progress)
+        return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
     def _open(
         self, data: Any, progress: Progress | None, *, newlines_in_cells: bool = False
@@ -248,12 +274,31 @@ class Synthesizer:
     @property
     def spent(self) -> bool:
         """Whether epsilon counts as spent: a fit drew noise, whether it finished or not."""
-        return self._started
+        return self._spending.drawn
+
+    @property
+    def release_id(self) -> str:
+        """The random id that the release will have, or has: a ledger books it before the data are opened."""
+        origin = None if self._release is None else self._release.origin
+        return self._spending.release_id if origin is None else origin.id
+
+    def hold(self) -> Privacy:
+        """Fix what will be spent, for a ledger that books it, and return it; `Ledger.reserve` calls this.
+
+        From then on parameters cannot change, and no other entry can be made for this release.
+        """
+        promise = self.mechanism.privacy
+        self._spending.hold(promise)
+        return promise
+
+    def give_back(self) -> bool:
+        """End what `hold` began, if no noise was drawn, and say whether that is so; a fit then needs a new entry."""
+        return self._spending.give_back()
 
     @property
     def release_(self) -> Any:
         """The release, after `fit`: a `CellMeasure` of points, or a `TableRelease`."""
-        if self._release is None and self._started:
+        if self._release is None and self.spent:
             raise SpentError("The fit did not finish: there is no release, but epsilon counts as spent. Start anew.")
         if self._release is None:
             raise SpentError("There is no release yet: call fit(data) first.")
@@ -282,6 +327,13 @@ class Synthesizer:
     def save(self, path: str | Path) -> None:
         """Write the release to one file, which `privmeasure.load` reads."""
         self.release_.save(path)
+
+
+def _bare(error: BaseException) -> BaseException:
+    """Return an error without what it came from: other errors, notes, and frames with private rows in them."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    vars(error).pop("__notes__", None)
+    return error
 
 
 def synthesize(

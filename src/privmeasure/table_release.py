@@ -21,6 +21,7 @@ from privmeasure.columns.measure import ColumnsMeasure
 from privmeasure.columns.rows import MOST_TRIES, NO_ROWS
 from privmeasure.domains import Bools, Points
 from privmeasure.errors import ArgumentError, NoRowsError, PrivmeasureError, ReleaseFileError
+from privmeasure.origin import Origin
 from privmeasure.plan import Plan
 from privmeasure.release import CellMeasure, Order
 from privmeasure.tables import Boolean, Category, Integer, Layout, Number, Schema
@@ -63,6 +64,11 @@ class TableRelease:
     def private(self) -> bool:
         """False when the noise came from a seed: such a release protects no one."""
         return self.measure.private
+
+    @property
+    def origin(self) -> Origin | None:
+        """The id of the release and the version that made it; None in files of versions that did not keep them."""
+        return self.measure.origin
 
     @property
     def total(self) -> int:

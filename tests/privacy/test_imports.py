@@ -15,7 +15,7 @@ import privmeasure
 PACKAGE = "privmeasure"
 
 LAYERS = [
-    {"errors", "privacy", "blocks"},
+    {"errors", "privacy", "blocks", "version", "origin", "spending"},
     {"domains", "noise", "transport", "plan", "column_plan", "inverse", "inference"},
     {"counts", "release", "sampling", "files", "certificate", "tables", "columns"},
     {"table_release", "loading", "mechanisms", "engines", "metrics", "testing", "resolution"},
@@ -43,6 +43,9 @@ STRANGERS = [
 PUBLIC = [
     "errors",
     "privacy",
+    "version",
+    "origin",
+    "spending",
     "plan",
     "domains",
     "noise",

@@ -27,6 +27,7 @@ from privmeasure.columns.storing import column_parts, from_runs, pair_parts, rea
 from privmeasure.domains import Domain, Floats, Points, Product, stated
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.origin import Origin
 from privmeasure.release import CellMeasure, Order, stated_domain
 from privmeasure.sampling import FEW, in_order
 
@@ -53,6 +54,7 @@ class ColumnsMeasure:
     pairs: tuple[Pair, ...]
     private: bool
     facts: tuple[Fact, ...] = ()
+    origin: Origin | None = None
 
     @property
     def total(self) -> int:
@@ -239,7 +241,7 @@ class ColumnsMeasure:
             "ranks": [to_runs(groups) for groups in self.ranks],
             "plan": self.plan.to_json(),
             "recipe": self.columns[0].recipe,
-        }
+        } | ({} if self.origin is None else self.origin.to_json())
         facts = [[condition.to_json() for condition in fact] for fact in self.facts]
         return header | {"facts": facts} if facts else header
 
@@ -271,7 +273,7 @@ class ColumnsMeasure:
         )
         pairs = read_pairs(plan, ranks, rest)
         facts = tuple(_read_fact(fact, space) for fact in header.get("facts", []))
-        return cls(space, plan, columns, ranks, pairs, header["private"], facts)
+        return cls(space, plan, columns, ranks, pairs, header["private"], facts, Origin.from_header(header))
 
     def __repr__(self) -> str:
         """Show the outline."""

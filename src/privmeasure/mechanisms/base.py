@@ -9,12 +9,18 @@ import numpy as np
 
 from privmeasure.counts import Progress, Source
 from privmeasure.domains import Domain
-from privmeasure.errors import DataError, PrivmeasureError, ReleaseError
+from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, SpentError
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 from privmeasure.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy
 from privmeasure.release import Release
+
+PACKAGE = "privmeasure"
+UNREADABLE = (
+    "The data could not be read. The cause is not shown, because it may depend on the data. No noise was drawn, so "
+    "nothing was spent. To find the cause, repeat it with insecure_seed= on data that are not private."
+)
 
 
 class Mechanism(Protocol):
@@ -31,23 +37,54 @@ class Mechanism(Protocol):
 
 @contextmanager
 def gate(key: Key) -> Iterator[None]:
-    """Guard a release: the key is destroyed at the end, and no error shows more than its type.
-
-    An error that is not ours (memory runs out, a domain has a fault) may show sizes or values in its text. It is
-    replaced, unless the key is insecure and there is nothing to protect.
-    """
+    """Guard a release: the key is destroyed at the end, and no error shows more than its type; see `presentable`."""
     try:
         yield
-    except Exception as error:
-        if isinstance(error, PrivmeasureError) or not key.private:
+    except BaseException as error:
+        shown = presentable(error, key)
+        if shown is error:
             raise
-        raise ReleaseError(
-            f"The release failed ({type(error).__name__}), and its cause may depend on the data, so it is not "
-            "shown. Nothing was published, but count epsilon as spent. To find the cause, repeat it with "
-            "insecure_seed= on data that are not private."
-        ) from None
+        raise shown from None
     finally:
         key.destroy()
+
+
+def presentable(error: BaseException, key: Key) -> BaseException:
+    """Return the error that may leave a release in the place of another: itself, or one that shows no value.
+
+    An error that is not ours (memory runs out, a domain has a fault) may show sizes or values in its text, and so may
+    what an interruption carries. One of ours that comes after the noise may not look as if nothing was spent. With an
+    insecure key there is nothing to protect, and every error stays as it is.
+    """
+    if not key.private:
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return KeyboardInterrupt()
+    if isinstance(error, GeneratorExit):
+        return GeneratorExit()
+    if isinstance(error, SystemExit):
+        return SystemExit(error.code if isinstance(error.code, int) else 1)
+    if key.used:
+        return error if isinstance(error, ReleaseError | SpentError) and _is_ours(error) else _failed(error)
+    return error if _is_ours(error) else DataError(UNREADABLE)
+
+
+def _failed(error: BaseException) -> ReleaseError:
+    return ReleaseError(
+        f"The release failed ({type(error).__name__}), and its cause may depend on the data, so it is not "
+        "shown. Nothing was published, but count epsilon as spent. To find the cause, repeat it with "
+        "insecure_seed= on data that are not private."
+    )
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Say whether an error is of a kind of ours, and raised by our own code: its words are then public."""
+    if not isinstance(error, PrivmeasureError) or type(error).__module__ != PrivmeasureError.__module__:
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is None or str(trace.tb_frame.f_globals.get("__name__")).split(".")[0] == PACKAGE
 
 
 def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tuple[int, RowsAre]:

@@ -37,6 +37,7 @@ from privmeasure.mechanisms.recipe import DEFAULT
 from privmeasure.mechanisms.tree import add_noise, consistent_leaves, kept_counts, noisy_levels, total_estimate
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import check_scale
+from privmeasure.origin import Origin
 from privmeasure.plan import RowsAre
 from privmeasure.privacy import Privacy
 from privmeasure.release import CellMeasure
@@ -177,7 +178,13 @@ class ColumnTree:
             pairs = self._pairs(source, columns, ranks, plan, key, progress)
         progress("release", 1.0)
         return ColumnsMeasure(
-            domain=self.domain, plan=plan, columns=columns, ranks=ranks, pairs=pairs, private=key.private
+            domain=self.domain,
+            plan=plan,
+            columns=columns,
+            ranks=ranks,
+            pairs=pairs,
+            private=key.private,
+            origin=Origin.of(key.release_id),
         )
 
     def _size(self, source: Source, key: Key) -> tuple[int, list[tuple[float, float]], Split]:

@@ -34,6 +34,7 @@ from privmeasure.mechanisms.schedule import (
 from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import LARGEST_SCALE, check_scale
+from privmeasure.origin import Origin
 from privmeasure.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy
 from privmeasure.release import CellMeasure
@@ -247,5 +248,6 @@ class PMM:
             recipe=self.recipe.to_json() | ({"inference": "none"} if plan.evaluation == "lazy" else {}),
             placement=self.recipe.placement,
             private=key.private,
+            origin=Origin.of(key.release_id),
             noisy=noisy,
         )

@@ -26,6 +26,7 @@ from privmeasure.mechanisms.schedule import DEEPEST_DEPTH, ROOT_SHARE, flat_leve
 from privmeasure.mechanisms.tree import add_noise, kept_counts
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import check_scale
+from privmeasure.origin import Origin
 from privmeasure.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy
 from privmeasure.release import CellMeasure
@@ -210,5 +211,6 @@ class PSMM:
             recipe={"schedule": "flat", "inference": "none", "rule": "closest", "placement": self.placement},
             placement=self.placement,
             private=key.private,
+            origin=Origin.of(key.release_id),
             noisy=kept_counts(self.domain, {level: kept} if level else {}, level),
         )

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Cells
 from privmeasure.errors import ArgumentError, SpentError
+from privmeasure.origin import derived_id, new_id
 
 PARTS, LEVELS, ATTEMPTS = 1 << 16, 1 << 8, 1 << 40
 """How many of each a counter can tell apart."""
+USED = "This key was used for a release already. Noise that is drawn twice protects no one: make a new key."
 
 
 class Key:
@@ -34,54 +36,59 @@ class Key:
         True
     """
 
-    def __init__(self, secret: bytes, *, private: bool) -> None:
+    def __init__(self, secret: bytes, *, private: bool, release_id: str | None = None) -> None:
         """Use `Key.fresh()` or, in tests, `Key.insecure(seed)`."""
         self._secret: bytearray | None = bytearray(secret)
         self.private = private
         """False when the key came from a seed: whoever knows the seed can take the noise off."""
         self.used = False
-        """Whether any noise was drawn: from then on epsilon counts as spent."""
+        """Whether any noise was drawn: set before the first word is, and from then on epsilon counts as spent."""
+        self.release_id = new_id() if release_id is None else release_id
+        """The public id of the one release that this key is for."""
 
     @classmethod
-    def fresh(cls) -> "Key":
-        """Return a new key from the operating system."""
-        return cls(os.urandom(32), private=True)
+    def fresh(cls, release_id: str | None = None) -> "Key":
+        """Return a new key from the operating system, for a release whose id may be known already."""
+        return cls(os.urandom(32), private=True, release_id=release_id)
 
     @classmethod
     def insecure(cls, seed: int) -> "Key":
         """Return a reproducible key for tests; what it protects is NOT private."""
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ArgumentError(f"insecure_seed must be a whole number, got {seed!r}.")
-        return cls(hashlib.sha256(f"privmeasure insecure seed {seed}".encode()).digest(), private=False)
+        secret = hashlib.sha256(f"privmeasure insecure seed {seed}".encode()).digest()
+        return cls(secret, private=False, release_id=derived_id(secret))
 
     def words(self, *, part: int, level: int, cells: Cells, attempt: int = 0) -> NDArray[np.uint64]:
         """Return two random 64-bit words for every cell, as the rows of a matrix.
 
         The counter is attempt (5 bytes), level (1), part (2), cell (8), each with its least significant byte first.
         """
-        if self._secret is None:
-            raise SpentError(
-                "This key was used for a release already. Noise that is drawn twice protects no one: make a new key."
-            )
+        secret = self._secret
+        if secret is None:
+            raise SpentError(USED)
         if not (0 <= part < PARTS and 0 <= level < LEVELS and 0 <= attempt < ATTEMPTS):
             raise ArgumentError(
                 f"A random word needs a part below {PARTS}, a level below {LEVELS} and an attempt below {ATTEMPTS}, "
                 f"got {part}, {level} and {attempt}: beyond, two positions would share their noise."
             )
-        self.used = True
+        self.used = True  # before the secret is read: whoever destroys the key and then sees False knows that none was
+        copy = bytes(secret)
+        if self._secret is None:  # destroyed meanwhile by another thread, and the copy may be half overwritten
+            raise SpentError(USED)
         counters = np.empty((len(cells), 2), "<u8")
         counters[:, 0] = part << 48 | level << 40 | attempt
         counters[:, 1] = cells
-        encryptor = Cipher(algorithms.AES(bytes(self._secret)), modes.ECB()).encryptor()  # an encryptor a call: threads
+        encryptor = Cipher(algorithms.AES(copy), modes.ECB()).encryptor()  # an encryptor a call: threads
         output = np.empty(16 * len(cells) + 15, np.uint8)  # the cipher asks for room for one more block
         encryptor.update_into(counters.view(np.uint8).ravel().data, output.data)
         return output[: 16 * len(cells)].view("<u8").reshape(-1, 2)
 
     def destroy(self) -> None:
         """Overwrite and forget the secret; copies inside the interpreter or the cipher may live a little longer."""
-        if self._secret is not None:
-            self._secret[:] = bytes(len(self._secret))
-            self._secret = None
+        secret, self._secret = self._secret, None
+        if secret is not None:
+            secret[:] = bytes(len(secret))
 
     def __repr__(self) -> str:
         """Show nothing of the secret."""

@@ -1,0 +1,109 @@
+"""Whether a synthesizer has spent epsilon, and what a ledger holds it to. One object, one release."""
+
+import os
+import threading
+from typing import Any, Protocol
+
+from privmeasure.errors import SpentError
+from privmeasure.origin import new_id
+from privmeasure.privacy import Privacy
+
+LOCK = threading.Lock()
+"""Held for a few instructions, while what is reserved or begun changes."""
+
+
+class Used(Protocol):
+    """What is asked of a key: whether noise was drawn with it, and that none can be drawn any more."""
+
+    used: bool
+
+    def destroy(self) -> None:
+        """Make drawing impossible."""
+        ...
+
+
+class Spending:
+    """The state of one release: not begun, under way, spent; and free, held by a ledger or given back to it.
+
+    What is booked must be what is spent. So a promise that is held cannot change, a fit in another process than the one
+    that booked it is refused, and what was given back cannot be fitted before it is booked again.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing spent and nothing booked."""
+        self.release_id = new_id()
+        """The id that the release will have; unless its noise comes from a seed."""
+        self._promise: Privacy | None = None
+        self._process = 0
+        self._given_back = False
+        self._key: Used | None = None
+        self._drawn = False
+
+    @property
+    def drawn(self) -> bool:
+        """Whether noise was drawn: read off the key while a fit is under way, so that it is never too late."""
+        key = self._key
+        return self._drawn or (key is not None and key.used)
+
+    @property
+    def held(self) -> bool:
+        """Whether a ledger has booked the release."""
+        return self._promise is not None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a fit has begun and not ended."""
+        return self._key is not None
+
+    def hold(self, promise: Privacy) -> None:
+        """Tie the release to a promise that a ledger is about to book."""
+        with LOCK:
+            if self.drawn or self.under_way:
+                raise SpentError(
+                    "This synthesizer has begun a release already, and a ledger books a release before the data are "
+                    "opened. Make a new Synthesizer and reserve it first; book the old release under its epsilon alone."
+                )
+            if self.held:
+                raise SpentError("This synthesizer is reserved already: one object, one release, one entry.")
+            self._promise, self._process, self._given_back = promise, os.getpid(), False
+
+    def give_back(self) -> bool:
+        """End what `hold` began if no noise was drawn, and make sure that none will be; False if some was."""
+        with LOCK:
+            if not self.drawn and self._key is not None:
+                self._key.destroy()  # a fit in another thread can draw nothing from here on
+            if self.drawn:
+                return False
+            self._promise, self._given_back, self.release_id = None, True, new_id()
+            return True
+
+    def begin(self, key: Used, promise: Privacy) -> None:
+        """Begin a fit, unless one was begun already or it is not the one that was booked."""
+        with LOCK:
+            if self.drawn or self.under_way:
+                raise SpentError(
+                    "This synthesizer began a fit already, and another would spend epsilon again. "
+                    "Make a new Synthesizer if you mean to; the two together then cost twice epsilon."
+                )
+            if self._given_back:
+                raise SpentError(
+                    "The reservation of this synthesizer was given back to its ledger: nothing counts what a fit would "
+                    "spend. Reserve it again, or make a new Synthesizer."
+                )
+            if self._promise is not None and (promise != self._promise or os.getpid() != self._process):
+                raise SpentError(
+                    "This synthesizer was reserved with another promise or by another process, and what is booked must "
+                    "be what is spent. Make a new Synthesizer, and reserve and fit it in one process."
+                )
+            self._key = key
+
+    def end(self, *, finished: bool) -> None:
+        """End a fit; one that finished has spent, whether it drew noise or had no need of any."""
+        self._drawn = self.drawn or finished  # first: an interruption between the two forgets nothing
+        self._key = None
+
+    def __getstate__(self) -> Any:
+        """Refuse to be copied or pickled between booking and spending: the copy could spend the same entry again."""
+        if self.under_way or (self.held and not self.drawn):
+            raise SpentError("A synthesizer that is reserved or in a fit cannot be copied: one entry is one release.")
+        return vars(self)

@@ -90,7 +90,18 @@ def commands(path: Path, schema: Path) -> dict[str, list[str]]:
     polars = f"import polars as pl; pl.read_parquet({str(path)!r}, columns={names}).write_csv('polars.csv')"
     duckdb = f"import duckdb; duckdb.sql('''COPY (SELECT {quoted} FROM '{path}') TO 'duckdb.csv' (HEADER)''')"
     promise = ["--epsilon", "1", "--neighbours", "add-remove"]
-    ours = [COMMAND, "synthesize", str(path), "--schema", str(schema), *promise, "-o", "o.csv", "--overwrite"]
+    ours = [
+        COMMAND,
+        "synthesize",
+        str(path),
+        "--schema",
+        str(schema),
+        *promise,
+        "-o",
+        "o.csv",
+        "--no-release",
+        "--overwrite",
+    ]
     return {
         "privmeasure": ours,
         "privmeasure, one tree": [*ours, "--mechanism", "pmm"],

@@ -152,7 +152,8 @@ class Synthesizer:
         unknown = sorted(set(params) - set(self._params))
         if unknown:
             raise ArgumentError(f"Unknown parameter {unknown[0]!r}. There are: {', '.join(self._params)}.")
-        vars(self).update(vars(Synthesizer(**(self._params | params))))  # all of it, or after an error nothing
+        made = Synthesizer(**(self._params | params))  # first: after an error nothing is changed
+        vars(self).update(vars(made) | {"_spending": self._spending})  # what was given back to a ledger stays so
         return self
 
     def plan(self, rows: int | None = None, *, simulate: int = 0) -> Plan | ColumnPlan:

@@ -56,7 +56,12 @@ def test_a_disk_that_is_full_after_the_fit(folder, booked, kept):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 
     rows = ["-s", "people.toml", *PROMISE, "-n", "100000", "-o", "new.csv"]
-    rows += ["--release", "s.release"] * kept + ["--ledger", "book.sqlite", "--dataset", "people"] * booked
+    rows += (["--release", "s.release"] if kept else ["--no-release"]) + [
+        "--ledger",
+        "book.sqlite",
+        "--dataset",
+        "people",
+    ] * booked
     process = start("synthesize", "people.csv", *rows, preexec_fn=limit)
     printed, err = process.communicate()
     assert process.returncode == 3, err

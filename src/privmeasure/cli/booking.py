@@ -1,44 +1,84 @@
-"""Booking a release in a ledger, around the fit that spends it."""
+"""Booking a release in a ledger, around the fit that spends it, and what a run says of its cost."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli.terminal import progress
-from privmeasure.errors import ArgumentError
+from privmeasure.errors import ArgumentError, PrivmeasureError
 
 if TYPE_CHECKING:
+    from privmeasure.ledger import Reservation
     from privmeasure.synthesizer import Synthesizer
 
 
+@dataclass
+class Cost:
+    """What a run spent, and which book counts it, if any."""
+
+    epsilon: Any
+    ledger: Path | None = None
+    reservation: "Reservation | None" = None
+
+    def record(self, release: Path) -> list[str]:
+        """Note the digest of the file in the book; what goes wrong is told as a warning: the release is written."""
+        if self.reservation is None:
+            return []
+        try:
+            self.reservation.record(release)
+        except (PrivmeasureError, OSError):
+            return [
+                f"{release} was written and its epsilon counts, but its digest could not be noted. When {self.ledger} "
+                f"can be written, run `privmeasure ledger close {self.ledger} {release}`."
+            ]
+        return []
+
+    def words(self) -> str:
+        """Say what was spent, in one line."""
+        from privmeasure.ledger import fraction_text
+
+        spent = f"epsilon = {fraction_text(self.epsilon)}"
+        if self.reservation is None:
+            return f"{spent}, and no ledger counts it: note it yourself, or book the next one with --ledger"
+        return f"{spent}: entry {self.reservation.number} of {self.reservation.entry.dataset!r} in {self.ledger}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of a machine-readable outcome; "booked" is null if no book counts what was spent."""
+        booked = None
+        if self.reservation is not None:
+            entry = self.reservation.entry
+            booked = {"ledger": str(self.ledger), "dataset": entry.dataset, "number": entry.number, "id": entry.id}
+        return {"spent": str(self.epsilon), "booked": booked}
+
+
 def fit_booked(
-    synthesizer: "Synthesizer", data: Path, *, ledger: Path | None, dataset: str | None, note: str, shown: bool
-) -> None:
-    """Spend epsilon on a table: booked before it is opened, with a bar while it is read."""
-    with booked(ledger, dataset, synthesizer, note=note), progress("reading", shown=shown) as advance:
+    synthesizer: "Synthesizer",
+    data: Path,
+    *,
+    ledger: Path | None,
+    dataset: str | None,
+    note: str,
+    user: str | None,
+    shown: bool,
+) -> Cost:
+    """Spend epsilon on a table: booked before it is opened, with a bar while it is read; freed if nothing was spent."""
+    reservation = _reserved(ledger, dataset, synthesizer, note=note, user=user)
+    with reservation or nullcontext(), progress("reading", shown=shown) as advance:
         synthesizer.fit(data, progress=advance)
+    return Cost(synthesizer.privacy.epsilon, ledger, reservation)
 
 
-@contextmanager
-def booked(ledger: Path | None, dataset: str | None, synthesizer: "Synthesizer", *, note: str) -> Iterator[None]:
-    """Book a release in the ledger, if there is one, around the fit that spends it; free it if nothing was spent."""
+def _reserved(
+    ledger: Path | None, dataset: str | None, synthesizer: "Synthesizer", *, note: str, user: str | None
+) -> "Reservation | None":
     if (ledger is None) != (dataset is None):
         raise ArgumentError("--ledger and --dataset go together: the file, and the name of the data set in it.")
-    if ledger is None or dataset is None or synthesizer.schema is None:
-        if note:
-            raise ArgumentError("--note is a line for the ledger: give --ledger and --dataset as well.")
-        yield
-        return
-    from privmeasure.ledger import Ledger, schema_digest
+    if ledger is None or dataset is None:
+        for name, value in (("note", note), ("user", user)):
+            if value:
+                raise ArgumentError(f"--{name} is for the ledger: give --ledger and --dataset as well.")
+        return None
+    from privmeasure.ledger import Ledger
 
-    digest = schema_digest(synthesizer.schema.to_json())
-    with Ledger(ledger).reserve(dataset, synthesizer.privacy, schema=digest, note=note) as reservation:
-        try:
-            yield
-        except BaseException:
-            if not synthesizer.spent:  # the synthesizer knows whether noise was drawn
-                reservation.cancel()
-            else:
-                reservation.confirm()
-            raise
+    return Ledger(ledger).reserve(dataset, synthesizer, note=note, user=user)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.preparing import read_points, read_release, read_schema
+from privmeasure.cli.preparing import NOT_PRIVATE, read_points, read_release, read_schema
 from privmeasure.errors import ArgumentError
 
 
@@ -55,9 +55,13 @@ def evaluate(
             else declared.encode(release.sample(seed=seed).combine_chunks())
         )
         found = fidelity(real, other, declared.domain, names=names_of(declared), seed=seed)
+    warnings = [NOT_PRIVATE] if release is not None and not release.private else []
     if json:
-        terminal.emit(found.to_json())
+        private = None if release is None else release.private  # of a table nobody can say
+        terminal.emit(found.to_json() | {"private": private, "warnings": warnings})
         return
+    for warning in warnings:
+        terminal.warn(warning)
     terminal.tell(STAMP)
     _show(found)
     terminal.tell(STAMP)

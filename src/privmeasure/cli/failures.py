@@ -74,7 +74,10 @@ def explain(error: BaseException) -> tuple[str, int]:
     """Return the paragraph and the exit code of an error."""
     code = next((code for kind, code in CODES if isinstance(error, kind)), None)
     if code == INTERRUPTED:
-        return "interrupted; no half-written file was left. A release that had begun counts as spent.", INTERRUPTED
+        return (
+            "interrupted; no half-written file was left. A release counts as spent if its noise was drawn.",
+            INTERRUPTED,
+        )
     if isinstance(error, errors.PrivmeasureError) and code is not None:
         return printable(str(error)), code
     if isinstance(error, OSError):

@@ -29,6 +29,7 @@ def fit(
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     note: options.Note = "",
+    user: options.User = None,
     overwrite: options.Overwrite = False,
     threads: options.Threads = None,
     json: options.Json = False,
@@ -37,7 +38,8 @@ def fit(
     """Spend epsilon on a table, once, and write a release that anyone may see.
 
     A release is one file; `privmeasure sample` makes rows of it, as many and as often as you like, at no further cost.
-    Each run of fit spends epsilon again: two releases of the same data add up. A ledger keeps count of that.
+    Each run of fit spends epsilon again: two releases of the same data add up. A ledger keeps count of that; without
+    one, the last line says what was spent and that nobody counts it.
 
     Examples:
 
@@ -63,10 +65,13 @@ def fit(
     if out is None:
         raise typer.BadParameter("a release needs a place: give --out, or --dry-run to check only", param_hint="--out")
     check_out(out, overwrite=overwrite, beside=[data, schema, ledger])
-    fit_booked(synthesizer, data, ledger=ledger, dataset=dataset, note=note, shown=not (json or quiet))
+    cost = fit_booked(
+        synthesizer, data, ledger=ledger, dataset=dataset, note=note, user=user, shown=not (json or quiet)
+    )
     with kept(out, synthesizer, ledger=ledger):
         synthesizer.save(out)
-    show_outcome(synthesizer, {"release": str(out)}, str(out), json=json, quiet=quiet)
+    warnings = cost.record(out)
+    show_outcome(synthesizer, {"release": str(out)}, str(out), cost, warnings=warnings, json=json, quiet=quiet)
 
 
 def _check(data: Path, schema: Any, *, json: bool, quiet: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.preparing import read_release
+from privmeasure.cli.preparing import NOT_PRIVATE, read_release
 from privmeasure.errors import ArgumentError
 
 
@@ -31,6 +31,7 @@ def inspect(
       privmeasure inspect people.release
       privmeasure inspect people.release --json --no-certificate
     """
+    from privmeasure.ledger import schema_digest
     from privmeasure.resolution import resolutions
 
     loaded = read_release(release)
@@ -41,6 +42,9 @@ def inspect(
         terminal.emit(
             {
                 "private": loaded.private,
+                "id": None if loaded.origin is None else loaded.origin.id,
+                "version": None if loaded.origin is None else loaded.origin.version,
+                "schema_digest": None if schema is None else schema_digest(schema.to_json()),
                 "plan": loaded.plan.to_json(),
                 "guarantee": loaded.plan.guarantee,
                 "certificate": None if certified is None else certified.to_json(),
@@ -50,13 +54,20 @@ def inspect(
         )
         return
     if not loaded.private:
-        terminal.warn("this release is NOT PRIVATE: its noise came from a seed. It protects no one.", quiet=quiet)
+        terminal.warn(NOT_PRIVATE, quiet=quiet)
     terminal.tell(str(loaded.plan), quiet=quiet)
+    terminal.tell(_identity(loaded.origin, None if schema is None else schema_digest(schema.to_json())), quiet=quiet)
     if certified is not None:
         terminal.tell(str(certified), quiet=quiet)
     if columns and not quiet:
         lines = [[column.name, f"{column.cuts}", column.text] for column in columns]
         terminal.table("\nHow finely each column was told apart", ["column", "cuts", "resolved to"], lines)
+
+
+def _identity(origin: Any, digest: str | None) -> str:
+    """Say which release it is, what made it, and which schema it was made with: what a ledger's entry says of it."""
+    id_, version = ("unknown: an older version made it",) * 2 if origin is None else (origin.id, origin.version)
+    return f"id         {id_}\nversion    {version}" + ("" if digest is None else f"\nschema     {digest}")
 
 
 def _certificate(release: Any, *, shown: bool) -> Any:

@@ -2,11 +2,17 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privmeasure.cli import options, terminal
+from privmeasure.cli.exporting import to_csv, to_json
+from privmeasure.cli.preparing import check_out, write_text
+from privmeasure.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from privmeasure.ledger import Account, Entry, Ledger, Raise
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -28,11 +34,14 @@ def open_account(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Open the account of a data set, with a cap that is set once. Makes the file if there is none.
+    """Open the account of a data set, with a cap. Makes the file if there is none.
+
+    Names are compared without regard to case and spaces: "Survey 2024 " is the account "survey 2024".
 
     Examples:
 
       privmeasure ledger open book.sqlite people --cap 2 --neighbours add-remove
+      privmeasure ledger open laptop.sqlite people --cap 2 --neighbours add-remove
     """
     from privmeasure.ledger import Ledger
 
@@ -49,9 +58,10 @@ def open_account(
 
 
 def show(book: Book, dataset: Name, json: options.Json = False) -> None:
-    """Show what was spent on a data set, what is left, and every entry.
+    """Show what was spent on a data set, what is left, every entry, and how its cap was raised.
 
-    An entry that is "pending" belongs to a run that goes on or was killed: it counts.
+    An entry that is "pending" belongs to a run that goes on or was killed: it counts. `privmeasure ledger close`
+    settles it, if its release was saved.
 
     Examples:
 
@@ -60,26 +70,24 @@ def show(book: Book, dataset: Name, json: options.Json = False) -> None:
     from privmeasure.ledger import Ledger, fraction_text
 
     ledger = Ledger(book)
-    account, entries = ledger.account(dataset), ledger.history(dataset)
-    spent, left = ledger.spent(dataset), ledger.remaining(dataset)
+    account = ledger.account(dataset)
+    entries, raises = ledger.history(account.dataset), ledger.raises(account.dataset)
+    spent, left = ledger.spent(account.dataset), ledger.remaining(account.dataset)
+    collisions = _collisions(ledger)
     if json:
         value = account.to_json() | {"spent": str(spent), "remaining": str(left)}
-        terminal.emit(value | {"entries": [entry.to_json() for entry in entries]})
+        value |= {"entries": [entry.to_json() for entry in entries], "raises": [one.to_json() for one in raises]}
+        terminal.emit(value | {"warnings": [*collisions, *_over(account, left)]})
         return
+    _warn([*collisions, *_over(account, left)])
     terminal.tell(
-        f"{dataset!r}: {fraction_text(spent)} of {fraction_text(account.cap)} is spent, {fraction_text(left)} is left "
-        f"(neighbours: {account.neighbours}, up to {account.rows_per_person} rows a person).\n"
+        f"{account.dataset!r}: {fraction_text(spent)} of {fraction_text(account.cap)} is spent, {fraction_text(left)} "
+        f"is left (neighbours: {account.neighbours}, up to {account.rows_per_person} rows per person).\n"
         "Whoever sees all releases below sees no more than one release at the sum of what counts."
     )
-    heads = ["entry", "day", "epsilon", "state", "rows a person", "schema", "note"]
-    terminal.table(
-        "",
-        heads,
-        [
-            [f"{e.number}", e.day, fraction_text(e.epsilon), e.state, f"{e.rows_per_person}", e.schema[:12], e.note]
-            for e in entries
-        ],
-    )
+    _show_entries(entries)
+    if raises:
+        _show_raises(raises)
 
 
 def list_accounts(book: Book, json: options.Json = False) -> None:
@@ -93,13 +101,213 @@ def list_accounts(book: Book, json: options.Json = False) -> None:
 
     ledger = Ledger(book)
     sums = [(account, ledger.spent(account.dataset)) for account in ledger.accounts()]
+    clashes = {name: [n for n in names if n != name] for names in ledger.collisions() for name in names}
     if json:
-        terminal.emit([a.to_json() | {"spent": str(s), "remaining": str(a.cap - s)} for a, s in sums])
+        more = [
+            {"spent": str(s), "remaining": str(a.cap - s), "collides_with": clashes.get(a.dataset, [])} for a, s in sums
+        ]
+        terminal.emit([a.to_json() | extra for (a, _), extra in zip(sums, more, strict=True)])
         return
+    _warn([*_collisions(ledger), *(line for a, s in sums for line in _over(a, a.cap - s))])
     lines = [[a.dataset, a.neighbours, *map(fraction_text, (a.cap, s, a.cap - s))] for a, s in sums]
     terminal.table("", ["data set", "neighbours", "cap", "spent", "left"], lines)
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"open": open_account, "show": show, "list": list_accounts}
+def raise_cap(
+    book: Book,
+    dataset: Name,
+    cap: Annotated[str, typer.Option("--cap", help="The new cap, above the present one.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why: it is kept, and shown to whoever asks.")],
+    user: options.User = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Raise the cap of a data set. Who did it, when, from what, to what and why is kept. A cap is never lowered.
+
+    Examples:
+
+      privmeasure ledger raise book.sqlite people --cap 3 --reason "approved by the board on 3 May"
+    """
+    from privmeasure.ledger import Ledger, fraction_text
+
+    raised = Ledger(book).raise_cap(dataset, cap=options.read_epsilon(cap, "cap"), reason=reason, user=user)
+    if json:
+        terminal.emit(raised.to_json())
+    else:
+        before, after = fraction_text(raised.before), fraction_text(raised.cap)
+        terminal.tell(f"The cap of {raised.dataset!r} was raised from {before} to {after}.", quiet=quiet)
+
+
+def close(book: Book, release: options.ReleaseFile, json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Settle the pending entry of a release, given its file: it is spent, and the digest of the file is kept.
+
+    For a run that was killed after it had saved. Nothing frees the entry of a run that is gone: nobody knows what was
+    seen.
+
+    Examples:
+
+      privmeasure ledger close book.sqlite half.release
+    """
+    from privmeasure.ledger import Ledger
+
+    entry = Ledger(book).close(release)
+    if json:
+        terminal.emit(entry.to_json())
+    else:
+        terminal.tell(f"Entry {entry.number} of {entry.dataset!r} is spent; {release} is its release.", quiet=quiet)
+
+
+def merge(
+    book: Book,
+    other: Annotated[Path, typer.Argument(help="Another ledger, which is only read.", show_default=False)],
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Add what another ledger holds, so that releases of two machines are counted together.
+
+    Entries are told apart by their ids: merging again changes nothing, and either direction gives the same. The smaller
+    of two caps holds. What counts may pass it then; that is said, and no further release is allowed.
+
+    Examples:
+
+      privmeasure ledger merge book.sqlite laptop.sqlite
+    """
+    from privmeasure.ledger import Ledger
+
+    ledger = Ledger(book)
+    merged = ledger.merge(other)
+    warnings = [line for name in merged.over for line in _over(ledger.account(name), ledger.remaining(name))]
+    if json:
+        terminal.emit(merged.to_json() | {"warnings": warnings})
+        return
+    terminal.tell(
+        f"{book} has {merged.entries} new entries, {merged.accounts} new accounts and {merged.raises} new raises of "
+        f"caps; {merged.settled} entries were settled.",
+        quiet=quiet,
+    )
+    _warn(warnings, quiet=quiet)
+
+
+def migrate(book: Book, quiet: options.Quiet = False) -> None:
+    """Bring a ledger of the first format to the present one; a copy is kept beside it. Booking does so by itself.
+
+    Entries get their random ids then. So migrate a ledger before you copy it to another machine: copies that are
+    migrated apart have different ids for the same entry, which counts twice when they are merged.
+
+    Examples:
+
+      privmeasure ledger migrate book.sqlite
+    """
+    from privmeasure.ledger import Ledger
+
+    Ledger(book).migrate()
+    terminal.tell(f"{book} is of the present format.", quiet=quiet)
+
+
+def export(
+    book: Book,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--format", metavar="csv|json", help="The format; without it by the suffix of --out, else CSV."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write all accounts, entries and raises of caps, for people and programs that do not read SQLite.
+
+    CSV has one line for each of them, told apart by its first column. Epsilons are exact: 1/3 is a third.
+
+    Examples:
+
+      privmeasure ledger export book.sqlite
+      privmeasure ledger export book.sqlite -o book.json
+    """
+    from privmeasure.ledger import Ledger
+
+    chosen = kind or ("json" if json and out is None else "" if out is None else out.suffix.lower().lstrip("."))
+    if chosen not in ("csv", "json", ""):
+        raise ArgumentError(f"--format must be csv or json, or the suffix of --out one of them, got {chosen[:40]!r}.")
+    contents = Ledger(book).contents()
+    text = to_json(contents) if chosen == "json" else to_csv(contents)
+    if out is None:
+        print(text, end="")
+        return
+    check_out(out, overwrite=overwrite, beside=[book])
+    write_text(out, text)
+    if json:
+        terminal.emit({"out": str(out), "accounts": len(contents.accounts), "entries": len(contents.entries)})
+    else:
+        terminal.tell(f"{len(contents.entries)} entries written to {out}", quiet=quiet)
+
+
+# ---------------------------------------------------------------------------------------------------------- words
+
+
+def _show_entries(entries: "list[Entry]") -> None:
+    from privmeasure.ledger import fraction_text
+
+    heads = ["entry", "time", "user", "epsilon", "state", "rows per person", "schema", "release", "note"]
+    lines = [
+        [
+            f"{e.number}",
+            e.time,
+            e.user,
+            fraction_text(e.epsilon),
+            e.state,
+            f"{e.rows_per_person}",
+            e.schema[:12],
+            e.release[:12],
+            e.note,
+        ]
+        for e in entries
+    ]
+    terminal.table("", heads, lines)
+
+
+def _show_raises(raises: "list[Raise]") -> None:
+    from privmeasure.ledger import fraction_text
+
+    lines = [[r.time, r.user, fraction_text(r.before), fraction_text(r.cap), r.reason] for r in raises]
+    terminal.table("How the cap was raised", ["time", "user", "from", "to", "reason"], lines)
+
+
+def _collisions(ledger: "Ledger") -> list[str]:
+    return [
+        f"{', '.join(map(repr, names))} mean the same data set but have accounts of their own: what was spent on it is "
+        "their sum."
+        for names in ledger.collisions()
+    ]
+
+
+def _over(account: "Account", left: Any) -> list[str]:
+    from privmeasure.ledger import fraction_text
+
+    if left >= 0:
+        return []
+    return [
+        f"{account.dataset!r} is OVER ITS CAP of {fraction_text(account.cap)} by {fraction_text(-left)}: no further "
+        "release is allowed."
+    ]
+
+
+def _warn(lines: list[str], *, quiet: bool = False) -> None:
+    for line in lines:
+        terminal.warn(line, quiet=quiet)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "open": open_account,
+    "show": show,
+    "list": list_accounts,
+    "raise": raise_cap,
+    "close": close,
+    "merge": merge,
+    "migrate": migrate,
+    "export": export,
+}
 for name, command in COMMANDS.items():
     app.command(name, help=options.help_of(command))(command)

@@ -67,7 +67,7 @@ Mechanism = Annotated[
 Depth = Annotated[
     int | None, typer.Option("--depth", min=0, help="The number of cuts; without it, chosen from public values.")
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write; - for CSV on stdout.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout; errors too. No progress.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
@@ -89,6 +89,10 @@ Dataset = Annotated[
 ]
 Note = Annotated[
     str, typer.Option("--note", help="A line for the ledger: what the release is for.", show_default=False)
+]
+User = Annotated[
+    str | None,
+    typer.Option("--user", help="Who books it in the ledger; without it the login name.", show_default=False),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many threads; without it all cores.")]
 

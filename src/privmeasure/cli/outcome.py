@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli import terminal
+from privmeasure.cli.booking import Cost
 from privmeasure.errors import NoRowsError
 
 if TYPE_CHECKING:
@@ -16,22 +17,34 @@ if TYPE_CHECKING:
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def show_outcome(synthesizer: "Synthesizer", written: dict[str, Any], words: str, *, json: bool, quiet: bool) -> None:
-    """Show what was written, the plan, the mechanism and why, and the warnings of `plan` at the released rows."""
+def show_outcome(
+    synthesizer: "Synthesizer",
+    written: dict[str, Any],
+    words: str,
+    cost: Cost,
+    *,
+    warnings: list[str],
+    json: bool,
+    quiet: bool,
+    to_stderr: bool = False,
+) -> None:
+    """Show what was written, the plan, the mechanism and why, the warnings of `plan` at the released rows, the cost."""
     from privmeasure.resolution import advice
 
     plan = synthesizer.plan_
-    warnings = [] if synthesizer.schema is None else advice(synthesizer.schema, plan)
+    if synthesizer.schema is not None:
+        warnings = [*warnings, *advice(synthesizer.schema, plan)]
     if json:
         found = {"plan": plan.to_json(), "choice": synthesizer.choice, "guarantee": plan.guarantee}
-        terminal.emit(written | found | {"warnings": warnings})
+        terminal.emit(written | {"id": synthesizer.release_id} | found | cost.to_json() | {"warnings": warnings})
         return
-    terminal.tell(
-        f"{plan}\nchosen     {plan.mechanism!r}: {synthesizer.choice}\nwritten    {words}",
-        quiet=quiet,
-    )
     for warning in warnings:
         terminal.warn(warning, quiet=quiet)
+    terminal.tell(
+        f"{plan}\nchosen     {plan.mechanism!r}: {synthesizer.choice}\nwritten    {words}\nspent      {cost.words()}",
+        quiet=quiet,
+        to_stderr=to_stderr,
+    )
 
 
 @contextmanager

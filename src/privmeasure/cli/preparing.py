@@ -1,6 +1,9 @@
 """What commands share: reading schemas and releases, checking outputs, writing rows."""
 
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,10 @@ from privmeasure.errors import ArgumentError, DataError, SchemaError
 
 if TYPE_CHECKING:
     from privmeasure.tables.schema import Schema
+
+STDOUT = Path("-")
+"""The output that is no file."""
+NOT_PRIVATE = "this release is NOT PRIVATE: its noise came from a seed. It protects no one."
 
 
 def read_schema(path: Path, columns: str | None = None) -> "Schema":
@@ -45,24 +52,30 @@ def read_release(path: Path) -> Any:
     return load(path)
 
 
-def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()) -> None:
+def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), option: str = "--out") -> None:
     """Refuse an output that exists, cannot be written or is one of the other files, before anything is spent on it."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the path of a file.")
     if any(other is not None and path.resolve() == other.resolve() for other in beside):
         raise ArgumentError(f"{path} would be written over another file of this command. Give every file its own path.")
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists already. Give another --out, or --overwrite to replace it.")
+        raise FileExistsError(f"{path} exists already. Give another {option}, or --overwrite to replace it.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or write elsewhere.")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"The folder {path.parent} cannot be written: choose another, or ask for access.")
 
 
-def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()) -> None:
+def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), json: bool = False) -> None:
     """Refuse an output that is no kind of table, exists, or cannot be written, before anything is spent on it."""
     from privmeasure.tables.io import check_target
 
+    if path == STDOUT:
+        if json:
+            raise ArgumentError(
+                "-o - writes rows to stdout, and so does --json its value: give -o a file, or no --json."
+            )
+        return
     check_out(path, overwrite=overwrite, beside=beside)
     check_target(path, overwrite=overwrite)
 
@@ -86,9 +99,20 @@ def write_rows(
     shown: bool,
     where: str | None = None,
 ) -> int:
-    """Write synthetic rows of a release, batch by batch, and return how many there are in the file."""
+    """Write synthetic rows of a release, batch by batch, and return how many there are in the file.
+
+    For stdout they are made as a file first: an error leaves no half table there.
+    """
     from privmeasure.tables.io import write_table
 
+    if path == STDOUT:
+        with tempfile.TemporaryDirectory() as folder:
+            whole = Path(folder) / "rows.csv"
+            made = write_rows(whole, release, number, seed, overwrite=False, shown=shown, where=where)
+            with whole.open("rb") as rows:
+                shutil.copyfileobj(rows, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        return made
     expected: int = release.plan.rows if number is None else number  # at most: a condition may leave fewer
     tables = _tables(release, number, seed, where)
     with progress("write", shown=shown) as advance:

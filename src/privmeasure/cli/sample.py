@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.preparing import check_table_out, read_release, write_rows
+from privmeasure.cli.preparing import NOT_PRIVATE, STDOUT, check_table_out, read_release, write_rows
 
 
 def sample(
@@ -23,8 +23,9 @@ def sample(
 ) -> None:
     """Write synthetic rows from a release: free, any number, in bounded memory.
 
-    The suffix of the output chooses the format: .csv, .tsv (also .gz) or .parquet. Without -n there are as many rows
-    as the release stands for. --where asks for rows that meet a condition: they have the law of all rows given it.
+    The suffix of the output chooses the format: .csv, .tsv (also .gz) or .parquet; `-o -` writes CSV to stdout.
+    Without -n there are as many rows as the release stands for. --where asks for rows that meet a condition: they have
+    the law of all rows given it.
 
     Examples:
 
@@ -33,10 +34,13 @@ def sample(
       privmeasure sample people.release -o women.csv -n 500 --where "sex = 'F'"
     """
 
-    check_table_out(out, overwrite=overwrite, beside=[release])
+    check_table_out(out, overwrite=overwrite, beside=[release], json=json)
     loaded = read_release(release)
+    warnings = [] if loaded.private else [NOT_PRIVATE]
+    for warning in warnings if not json else []:
+        terminal.warn(warning, quiet=quiet)
     rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=not (json or quiet), where=where)
     if json:
-        terminal.emit({"out": str(out), "rows": rows})
+        terminal.emit({"out": str(out), "rows": rows, "private": loaded.private, "warnings": warnings})
     else:
-        terminal.tell(f"{rows:,} synthetic rows written to {out}", quiet=quiet)
+        terminal.tell(f"{rows:,} synthetic rows written to {out}", quiet=quiet, to_stderr=out == STDOUT)

@@ -62,6 +62,7 @@ def check(
       privmeasure schema check people.toml
       privmeasure schema check people.toml --data people.csv
     """
+    from privmeasure.ledger import schema_digest
     from privmeasure.tables.clamping import STAMP, advice, count_changes
 
     declared = read_schema(schema)
@@ -80,11 +81,12 @@ def check(
         terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
         terminal.tell(STAMP)
         return
-    remarks = advice(declared)
+    remarks, digest = advice(declared), schema_digest(declared.to_json())
     if json:
-        terminal.emit({"valid": True, "columns": list(declared.columns), "warnings": remarks})
+        terminal.emit({"valid": True, "columns": list(declared.columns), "digest": digest, "warnings": remarks})
         return
     terminal.tell(f"{schema} is fine: {len(declared.columns)} columns, {len(declared.data)} with data.", quiet=quiet)
+    terminal.tell(f"digest {digest}, as in a ledger and in releases of all its columns", quiet=quiet)
     for remark in remarks:
         terminal.warn(remark, quiet=quiet)
 

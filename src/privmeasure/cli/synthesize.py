@@ -8,8 +8,9 @@ import typer
 from privmeasure.cli import options
 from privmeasure.cli.booking import fit_booked
 from privmeasure.cli.outcome import kept, show_outcome
-from privmeasure.cli.preparing import check_out, check_table_out, write_rows
+from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
 from privmeasure.cli.promise import promised
+from privmeasure.errors import ArgumentError
 
 
 def synthesize(
@@ -19,8 +20,12 @@ def synthesize(
     neighbours: options.NeighboursOption,
     out: options.Out,
     release: Annotated[
-        Path | None, typer.Option("--release", help="Keep the release as well: sampling from it again is free.")
+        Path | None,
+        typer.Option("--release", help="Where the release goes; without it beside the rows, as OUT.release."),
     ] = None,
+    no_release: Annotated[
+        bool, typer.Option("--no-release", help="Keep no release: more rows will then cost epsilon again.")
+    ] = False,
     number: options.Rows = None,
     seed: options.Seed = None,
     rows: options.PublicRows = None,
@@ -31,6 +36,7 @@ def synthesize(
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     note: options.Note = "",
+    user: options.User = None,
     overwrite: options.Overwrite = False,
     threads: options.Threads = None,
     json: options.Json = False,
@@ -38,8 +44,9 @@ def synthesize(
 ) -> None:
     """Turn a sensitive table into a synthetic one: `fit` and `sample` in one go. Spends epsilon, once.
 
-    Column names, their order and types come out as they went in. Keep the release with --release: more rows, later,
-    cost nothing, while a second run spends epsilon again.
+    Column names, their order and types come out as they went in. The release is written beside the rows, as
+    OUT.release: from it more rows, later, cost nothing, while a second run spends epsilon again. With `-o -` the rows
+    go to stdout, all words to stderr, and one of --release and --no-release must be given.
 
     Examples:
 
@@ -57,15 +64,35 @@ def synthesize(
         rows=rows,
         threads=threads,
     )
-    check_table_out(out, overwrite=overwrite, beside=[data, schema, ledger, release])
-    if release is not None:
-        check_out(release, overwrite=overwrite, beside=[data, schema, ledger])
+    place = _release_place(out, release, no_release=no_release)
+    check_table_out(out, overwrite=overwrite, beside=[data, schema, ledger, place], json=json)
+    if place is not None:
+        check_out(place, overwrite=overwrite, beside=[data, schema, ledger], option="--release")
     shown = not (json or quiet)
-    fit_booked(synthesizer, data, ledger=ledger, dataset=dataset, note=note, shown=shown)
-    if release is not None:  # first: what epsilon bought is safe, whatever happens to the rows
-        with kept(release, synthesizer, ledger=ledger):
-            synthesizer.save(release)
-    with kept(out, synthesizer, ledger=ledger, release=release):
+    cost = fit_booked(synthesizer, data, ledger=ledger, dataset=dataset, note=note, user=user, shown=shown)
+    warnings: list[str] = []
+    if place is not None:  # first: what epsilon bought is safe, whatever happens to the rows
+        with kept(place, synthesizer, ledger=ledger):
+            synthesizer.save(place)
+        warnings = cost.record(place)
+    with kept(out, synthesizer, ledger=ledger, release=place):
         made = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=shown)
-    written = {"out": str(out), "rows": made, "release": None if release is None else str(release)}
-    show_outcome(synthesizer, written, f"{out}: {made:,} synthetic rows", json=json, quiet=quiet)
+    written = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
+    words = f"{out}: {made:,} synthetic rows" + ("" if place is None else f"; the release, for more rows: {place}")
+    show_outcome(synthesizer, written, words, cost, warnings=warnings, json=json, quiet=quiet, to_stderr=out == STDOUT)
+
+
+def _release_place(out: Path, release: Path | None, *, no_release: bool) -> Path | None:
+    """Return where the release goes: where it is told to, beside the rows, or nowhere."""
+    if release is not None and no_release:
+        raise ArgumentError(
+            "--release and --no-release exclude each other: say where the release goes, or that none is."
+        )
+    if out == STDOUT and release is None and not no_release:
+        raise ArgumentError(
+            "With -o - there is no place beside the rows for the release, without which more rows cost epsilon again: "
+            "give --release PATH, or --no-release."
+        )
+    if no_release:
+        return None
+    return release or out.with_name(f"{out.name}.release")

@@ -13,10 +13,10 @@ PATIENCE = 1.0
 """Seconds before a bar appears."""
 
 
-def tell(text: str, *, quiet: bool = False) -> None:
-    """Print words on stdout."""
+def tell(text: str, *, quiet: bool = False, to_stderr: bool = False) -> None:
+    """Print words on stdout, or on stderr where stdout is for rows."""
     if not quiet:
-        print(text)
+        print(text, file=sys.stderr if to_stderr else sys.stdout)
 
 
 def warn(text: str, *, quiet: bool = False) -> None:

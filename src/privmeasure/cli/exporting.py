@@ -1,0 +1,43 @@
+"""A ledger as text: CSV with one line for each account, entry and raise of a cap, or JSON by account."""
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privmeasure.ledger import Account, Contents
+
+COLUMNS = ["kind", "dataset", "id", "number", "time", "user", "epsilon", "state", "cap", "cap_before"]
+COLUMNS += ["neighbours", "rows_per_person", "schema", "release", "files", "note"]
+
+
+def to_json(contents: "Contents") -> str:
+    """Return accounts with what was spent, their entries and the raises of their caps."""
+    accounts = [_account(contents, account) for account in contents.accounts]
+    return json.dumps({"accounts": accounts}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _account(contents: "Contents", account: "Account") -> dict[str, Any]:
+    from privmeasure.ledger.records import total
+
+    entries, raises = contents.of(account.dataset)
+    value = account.to_json() | {"spent": str(total(entries)), "remaining": str(account.cap - total(entries))}
+    return value | {"entries": [e.to_json() for e in entries], "raises": [r.to_json() for r in raises]}
+
+
+def to_csv(contents: "Contents") -> str:
+    """Return one line for each account, each followed by its entries and raises; what a kind has not stays empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    for account in contents.accounts:
+        about = account.to_json()
+        writer.writerow({"kind": "account", "time": about.pop("day")} | about)
+        entries, raises = contents.of(account.dataset)
+        for entry in entries:
+            writer.writerow(entry.to_json() | {"kind": "entry", "files": " ".join(entry.files)})
+        for raised in raises:
+            value = raised.to_json()
+            writer.writerow({"kind": "raise", "cap_before": value.pop("before"), "note": value.pop("reason")} | value)
+    return text.getvalue()

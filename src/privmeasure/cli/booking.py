@@ -56,6 +56,7 @@ def fit_booked(
     synthesizer: "Synthesizer",
     data: Path,
     *,
+    newlines_in_cells: bool,
     ledger: Path | None,
     dataset: str | None,
     note: str,
@@ -65,7 +66,7 @@ def fit_booked(
     """Spend epsilon on a table: booked before it is opened, with a bar while it is read; freed if nothing was spent."""
     reservation = _reserved(ledger, dataset, synthesizer, note=note, user=user)
     with reservation or nullcontext(), progress("reading", shown=shown) as advance:
-        synthesizer.fit(data, progress=advance)
+        synthesizer.fit(data, progress=advance, newlines_in_cells=newlines_in_cells)
     return Cost(synthesizer.privacy.epsilon, ledger, reservation)
 
 

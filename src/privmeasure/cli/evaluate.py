@@ -19,6 +19,7 @@ def evaluate(
         Path | None, typer.Option("--schema", "-s", help="The schema; a release brings its own.", show_default=False)
     ] = None,
     columns: options.Columns = None,
+    newlines_in_cells: options.NewlinesInCells = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For the random directions and resamples.")] = 0,
     json: options.Json = False,
 ) -> None:
@@ -48,9 +49,9 @@ def evaluate(
     else:
         raise ArgumentError("--schema is needed to compare two tables: it says what the columns are.")
     with terminal.progress("comparing", shown=not json):
-        real = read_points(data, declared)
+        real = read_points(data, declared, newlines_in_cells=newlines_in_cells)
         other = (
-            read_points(synthetic, declared)
+            read_points(synthetic, declared, newlines_in_cells=newlines_in_cells)
             if release is None
             else declared.encode(release.sample(seed=seed).combine_chunks())
         )

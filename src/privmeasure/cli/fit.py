@@ -23,6 +23,7 @@ def fit(
     columns: options.Columns = None,
     mechanism: options.Mechanism = "auto",
     depth: options.Depth = None,
+    newlines_in_cells: options.NewlinesInCells = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the schema and the header of the data, and stop: nothing is spent.")
     ] = False,
@@ -60,13 +61,20 @@ def fit(
         threads=threads,
     )
     if dry_run:
-        _check(data, declared, json=json, quiet=quiet)
+        _check(data, declared, newlines_in_cells, json=json, quiet=quiet)
         return
     if out is None:
         raise typer.BadParameter("a release needs a place: give --out, or --dry-run to check only", param_hint="--out")
     check_out(out, overwrite=overwrite, beside=[data, schema, ledger])
     cost = fit_booked(
-        synthesizer, data, ledger=ledger, dataset=dataset, note=note, user=user, shown=not (json or quiet)
+        synthesizer,
+        data,
+        newlines_in_cells=newlines_in_cells,
+        ledger=ledger,
+        dataset=dataset,
+        note=note,
+        user=user,
+        shown=not (json or quiet),
     )
     with kept(out, synthesizer, ledger=ledger):
         synthesizer.save(out)
@@ -74,8 +82,8 @@ def fit(
     show_outcome(synthesizer, {"release": str(out)}, str(out), cost, warnings=warnings, json=json, quiet=quiet)
 
 
-def _check(data: Path, schema: Any, *, json: bool, quiet: bool) -> None:
-    check_header(data, schema)
+def _check(data: Path, schema: Any, newlines_in_cells: bool, *, json: bool, quiet: bool) -> None:
+    check_header(data, schema, newlines_in_cells=newlines_in_cells)
     if json:
         terminal.emit({"dry_run": True, "fits": True, "columns": list(schema.data)})
     else:

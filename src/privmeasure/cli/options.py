@@ -67,6 +67,13 @@ Mechanism = Annotated[
 Depth = Annotated[
     int | None, typer.Option("--depth", min=0, help="The number of cuts; without it, chosen from public values.")
 ]
+NewlinesInCells = Annotated[
+    bool,
+    typer.Option(
+        "--newlines-in-cells",
+        help="Quoted cells of a text file may hold line ends; else every line is a row. Quoting must then be sound.",
+    ),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write; - for CSV on stdout.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout; errors too. No progress.")]

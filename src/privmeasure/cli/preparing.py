@@ -80,11 +80,11 @@ def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None
     check_target(path, overwrite=overwrite)
 
 
-def check_header(data: Path, schema: "Schema") -> Any:
+def check_header(data: Path, schema: "Schema", *, newlines_in_cells: bool = False) -> Any:
     """Open a table, compare its header with the schema, and return it; no row is read."""
     from privmeasure.tables.io import open_table
 
-    table = open_table(data)
+    table = open_table(data, newlines_in_cells=newlines_in_cells)
     schema.check(table.names, table.types)
     return table
 
@@ -136,17 +136,17 @@ def _tables(release: Any, number: int | None, seed: int | None, where: str | Non
     return iter(release.blocks(number, seed=seed, then=table))
 
 
-def read_points(path: Path, schema: "Schema") -> Any:
+def read_points(path: Path, schema: "Schema", *, newlines_in_cells: bool = False) -> Any:
     """Return all rows of a table as points. PRIVATE where the table is. Columns without data need not be there."""
     import numpy as np
 
     from privmeasure.tables.io import open_table
     from privmeasure.tables.schema import Schema
 
-    present = set(open_table(path).names)
+    present = set(open_table(path, newlines_in_cells=newlines_in_cells).names)
     kept = {n: c for n, c in schema.columns.items() if n in schema.data or present.issuperset(c.sources(n))}
     try:
-        table = check_header(path, Schema(kept))
+        table = check_header(path, Schema(kept), newlines_in_cells=newlines_in_cells)
     except SchemaError as error:  # of two tables, say which
         raise SchemaError(*(f"{path}: {problem}" for problem in error.problems)) from None
     columns = list(dict.fromkeys(source for name, column in schema.data.items() for source in column.sources(name)))

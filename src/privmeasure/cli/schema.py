@@ -50,6 +50,7 @@ def check(
         Path | None,
         typer.Option("--data", help="Also count what would be clamped or not parsed in this table. CONFIDENTIAL."),
     ] = None,
+    newlines_in_cells: options.NewlinesInCells = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -64,12 +65,14 @@ def check(
     """
     from privmeasure.ledger import schema_digest
     from privmeasure.tables.clamping import STAMP, advice, count_changes
+    from privmeasure.tables.lines import UnreadRows
 
     declared = read_schema(schema)
     if data is not None:
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
         with terminal.progress("counting", shown=not (json or quiet)):
-            changes = count_changes(declared, check_header(data, declared).batches(list(declared.sources)))
+            table, unread = check_header(data, declared, newlines_in_cells=newlines_in_cells), UnreadRows()
+            changes = count_changes(declared, table.batches(list(declared.sources), unread=unread), unread)
         if json:
             terminal.emit(changes.to_json())
             return
@@ -79,6 +82,10 @@ def check(
         heads = ["column", "missing", "not parsed", "clamped", "unknown value"]
         rows = [[name, *map(str, (t.missing, t.unparsed, t.clamped, t.unknown))] for name, t in changes.columns.items()]
         terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
+        terminal.tell(
+            f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
+            "them a quote does not end."
+        )
         terminal.tell(STAMP)
         return
     remarks, digest = advice(declared), schema_digest(declared.to_json())

@@ -33,6 +33,7 @@ def synthesize(
     columns: options.Columns = None,
     mechanism: options.Mechanism = "auto",
     depth: options.Depth = None,
+    newlines_in_cells: options.NewlinesInCells = False,
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     note: options.Note = "",
@@ -69,7 +70,16 @@ def synthesize(
     if place is not None:
         check_out(place, overwrite=overwrite, beside=[data, schema, ledger], option="--release")
     shown = not (json or quiet)
-    cost = fit_booked(synthesizer, data, ledger=ledger, dataset=dataset, note=note, user=user, shown=shown)
+    cost = fit_booked(
+        synthesizer,
+        data,
+        newlines_in_cells=newlines_in_cells,
+        ledger=ledger,
+        dataset=dataset,
+        note=note,
+        user=user,
+        shown=shown,
+    )
     warnings: list[str] = []
     if place is not None:  # first: what epsilon bought is safe, whatever happens to the rows
         with kept(place, synthesizer, ledger=ledger):

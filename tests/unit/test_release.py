@@ -363,7 +363,7 @@ def test_the_header_holds_what_was_released_and_nothing_else(measure, tmp_path):
     metadata = dict(file.schema_arrow.metadata)
     assert set(metadata) == {b"privmeasure"}
     header = json.loads(metadata[b"privmeasure"])
-    assert set(header) == {"format", "kind", "private", "domain", "parts", "plan", "recipe"}
+    assert set(header) == {"format", "kind", "private", "domain", "parts", "plan", "recipe", "id", "version"}
     assert header["format"] == 1
     assert header["plan"]["privacy"] == {
         "epsilon": "1",

@@ -203,7 +203,8 @@ class Integer(DataColumn, frozen=True, tag="integer"):
 
     def read(self, array: "pa.Array", source: int) -> Floats:
         """Return the numbers, rounded to integers."""
-        return np.rint(numbers(array))
+        with np.errstate(all="ignore"):  # a warning would tell of a signalling NaN
+            return np.rint(numbers(array))
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Clamp, then stretch."""

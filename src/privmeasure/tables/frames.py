@@ -233,7 +233,7 @@ def _category_text(cell: Any) -> str | None:
 
 
 def _to_pandas(table: "pa.Table", kind: FrameKind) -> Any:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     dtypes = dict(zip(kind.names, kind.dtypes, strict=True))
     labels = dict(zip(kind.names, kind.labels, strict=True))

@@ -270,7 +270,7 @@ class ParquetTable(_File):
         quarters.passed(1, 1)
 
     def _pieces(self, columns: list[str], texts: list[str]) -> "Iterator[pa.RecordBatch]":
-        """Yield batches, texts with their dictionaries, but where these take more than 2 GiB: one long cell is enough."""
+        """Yield batches, texts with their dictionaries; not where these take 2 GiB, for which one cell is enough."""
         import pyarrow as pa
 
         past = 0
@@ -308,7 +308,9 @@ class ParquetTable(_File):
 
         try:
             yield
-        except (FileNotFoundError, PermissionError, *told):
+        except (FileNotFoundError, PermissionError):
+            raise
+        except told:
             raise
         except (OSError, UnicodeError, pa.ArrowException):
             raise DataError(

@@ -195,7 +195,9 @@ class Schema:
         problems = []
         for name, column in self.columns.items():
             given = {source: type for source in column.sources(name) if (type := types.get(source)) is not None}
-            refused = [(source, reason) for source, type in given.items() if (reason := column.refuses(type)) is not None]
+            refused = [
+                (source, reason) for source, type in given.items() if (reason := column.refuses(type)) is not None
+            ]
             problems += [f"column {source!r} {reason}" for source, reason in refused]
             if not refused and given and not _readable(column, [types.get(source) for source in column.sources(name)]):
                 told = ", ".join(str(type) for type in given.values())

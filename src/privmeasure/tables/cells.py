@@ -91,7 +91,9 @@ def by_distinct(array: "pa.Array", read: "Callable[[pa.Array], Floats]") -> Floa
     indices = array.indices
     if indices.null_count:
         indices = pc.fill_null(indices.cast(pa.int64(), safe=False), len(values) - 1)
-    return np.asarray(values.take(indices.to_numpy(zero_copy_only=False).astype(np.int64), mode="clip"))
+    # an index below 0 or beyond the values is none: it must not find what others put there
+    places = indices.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+    return np.asarray(values.take(np.minimum(places, np.uint64(len(values) - 1)).view(np.int64), mode="clip"))
 
 
 def sound_texts(texts: "pa.Array") -> "pa.Array":
@@ -106,7 +108,7 @@ def sound_texts(texts: "pa.Array") -> "pa.Array":
         cells = [
             None if cell is None else cell.decode(errors="replace") for cell in texts.view(_bytes(texts)).to_pylist()
         ]
-        return pa.array(cells, texts.type)
+        return pa.array(cells, pa.large_string())  # a replacement takes three bytes: 2 GiB may not hold them
     return texts
 
 

@@ -6,6 +6,7 @@ column declares.
 
 import re
 from datetime import UTC, date, datetime, time, timedelta, timezone
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -71,15 +72,22 @@ def spoken(length: float) -> str:
 def zone(name: Any) -> ZoneInfo:
     """Return a time zone by its name."""
     try:
-        return ZoneInfo(name)
-    except (OSError, TypeError, ValueError):  # ZoneInfoNotFoundError is a KeyError
+        return _zone(name)
+    except (OSError, TypeError, ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
         raise ColumnError(
             f'has timezone = {name!r}, which is not known. Write a name like "Europe/Berlin" or "UTC".', "timezone"
         ) from None
-    except KeyError:
-        raise ColumnError(
-            f'has timezone = {name!r}, which is not known. Write a name like "Europe/Berlin" or "UTC".', "timezone"
-        ) from None
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> ZoneInfo:
+    """Return a zone that Arrow knows too: otherwise the first private row, and not the declaration, would raise."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = ZoneInfo(name)
+    pc.assume_timezone(pa.array([0]).cast(pa.timestamp("s")), name)  # ArrowInvalid is a ValueError
+    return found
 
 
 def as_date(column: Any, field: str) -> date:
@@ -230,7 +238,8 @@ def _by_python(texts: "pa.Array", pattern: str, unit: str, zone_name: str | None
             moment = datetime.strptime(cell.as_py(), pattern)
             if moment.year == 1900 and "%Y" not in pattern and "%y" not in pattern:
                 moment = moment.replace(year=1970)  # only a time of day
-            return instant(moment, zone_name) * per // 10**9
+            ticks = instant(moment, zone_name) * per // 10**9
+            return ticks if -(1 << 63) < ticks < 1 << 63 else None  # as Arrow's own parsers do
         except (ValueError, OverflowError, TypeError):  # the message would show the cell
             return None
 

@@ -11,13 +11,14 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.tables.cells import cast_each
+from privmeasure.tables.cells import cast_each, is_text
 from privmeasure.tables.layout import roomy
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def _pandas_column(series: Any, name: str) -> "tuple[pa.Array | pa.ChunkedArray,
     try:
         array = pa.array(series, from_pandas=True)
     except Exception:  # half a character in a text: a value, which may not raise
-        array = cast_each(_texts(series), type)
+        array = _texts(series) if is_text(type) else cast_each(_texts(series), type)
     # pandas stores a column as float64 when all its cells are missing, whatever they would have been. A declaration
     # that numbers contradict (a date, text categories) must accept that. To look whether it holds a number, and refuse
     # then, would tell of the one person who has one: so no float64 is refused, and its numbers do not parse there.
@@ -193,7 +194,7 @@ def _text(cell: Any) -> str | None:
     try:
         if cell is None or _is_nan(cell):
             return None
-        return str(cell).encode("utf-8", "replace").decode()
+        return str.encode(str(cell), "utf-8", "replace").decode()  # a subclass of str may encode as it likes
     except Exception:
         return None
 
@@ -207,19 +208,32 @@ def _is_nan(cell: Any) -> bool:
 
 
 def _category_text(cell: Any) -> str | None:
-    """Return a category as text. The same number is the same text, whatever pandas made of all categories together.
+    """Return a category as text. The same value is the same text, whatever pandas made of all categories together.
 
     Examples:
         >>> _category_text(2.0), _category_text(np.int8(2)), _category_text(2.5)
         ('2', '2', '2.5')
+        >>> _category_text(np.datetime64("2020-02-29")), _category_text(np.float32(0.1))
+        ('2020-02-29 00:00:00', '0.10000000149011612')
     """
-    if isinstance(cell, float | np.floating) and math.isfinite(cell) and cell == math.floor(cell):
-        return str(int(cell))
+    import pandas as pd  # type: ignore[import-untyped]
+
+    try:
+        if isinstance(cell, np.datetime64):
+            cell = pd.Timestamp(cell)
+        elif isinstance(cell, timedelta | np.timedelta64):
+            cell = pd.Timedelta(cell)
+        elif isinstance(cell, np.float16 | np.float32):
+            cell = float(cell)
+        if isinstance(cell, float | np.floating) and math.isfinite(cell) and cell == math.floor(cell):
+            cell = int(cell)
+    except Exception:  # a subclass may do as it likes
+        return None
     return _text(cell)
 
 
 def _to_pandas(table: "pa.Table", kind: FrameKind) -> Any:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     dtypes = dict(zip(kind.names, kind.dtypes, strict=True))
     labels = dict(zip(kind.names, kind.labels, strict=True))

@@ -144,7 +144,7 @@ def whole_records(read: Callable[[int], bytes], grammar: Grammar, *, start: int 
         if end:
             yield text[:end]
         held = text[end:]
-        if len(held) > LONGEST:
+        if len(held.removesuffix(b"\r")) > LONGEST:  # which may be the first half of its line end
             held = grammar.stand_in(held)
     if held:
         yield held + b"\n"
@@ -192,16 +192,19 @@ class CellReader:
         import pyarrow as pa
 
         # private cells: each record on its own, in its own row
-        try:
-            cells = self._cells(block)
-            if cells.num_rows == self._grammar.lines(block):
-                return cells
-        except pa.ArrowInvalid:  # a row with too many or too few cells; the message would show it
-            cells = None
+        cells = None
+        if len(block) <= LONGEST:  # else one of its records may be longer: where blocks end must not decide what it is
+            try:
+                cells = self._cells(block)
+                if cells.num_rows == self._grammar.lines(block):
+                    return cells
+            except pa.ArrowInvalid:  # a row with too many or too few cells; the message would show it
+                pass
         records = self._grammar.records(block)
         if cells is not None and cells.num_rows == len(records):  # the other lines are no rows
             return cells
-        sound = np.array([self._grammar.row.fullmatch(record) is not None for record in records], bool)
+        row = self._grammar.row
+        sound = np.array([len(record) <= LONGEST and row.fullmatch(record) is not None for record in records], bool)
         if unread is not None:
             unread.rows += int(np.count_nonzero(~sound))
             unread.open_quotes += sum(self._grammar.closed.fullmatch(record) is None for record in records)

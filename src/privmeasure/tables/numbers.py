@@ -203,7 +203,8 @@ class Integer(DataColumn, frozen=True, tag="integer"):
 
     def read(self, array: "pa.Array", source: int) -> Floats:
         """Return the numbers, rounded to integers."""
-        return np.rint(numbers(array))
+        with np.errstate(all="ignore"):  # a warning would tell of a signalling NaN
+            return np.rint(numbers(array))
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Clamp, then stretch."""
@@ -249,9 +250,9 @@ def _nullable(column: DataColumn, domain: Domain) -> Domain:
 
 def _clamped(values: Floats, low: float, high: float, nullable: bool) -> Floats:
     with np.errstate(all="ignore"):  # a warning would tell that an odd value is there
-        if nullable:
-            return np.clip(values, low, high)  # NaN, the missing, stays
-        return np.fmin(np.fmax(values, low), high)  # NaN becomes low
+        clamped = np.clip(values, low, high)  # NaN, the missing, stays
+        # not fmax: a signalling NaN is low in the middle of its loop, and NaN in the last few rows
+        return clamped if nullable else np.where(np.isnan(clamped), low, clamped)
 
 
 def _check_numeric(column: "Number | Integer") -> None:

@@ -242,7 +242,7 @@ class ParquetTable(_File):
 
         super().__init__(path)
         with readable(path), self._whole(), pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
+            schema, self._rows = file.schema_arrow, file.metadata.num_rows
         self.names: tuple[str, ...] = tuple(schema.names)
         self.types: tuple[pa.DataType, ...] = tuple(schema.types)
         _check_names(path, self.names)
@@ -251,7 +251,6 @@ class ParquetTable(_File):
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns in pieces of at most 131,072 rows. Nothing is kept, and there is no row that cannot be read."""
-        import pyarrow.parquet as pq
         import pyarrow.types as pt
 
         types = dict(zip(self.names, self.types, strict=True))
@@ -264,29 +263,55 @@ class ParquetTable(_File):
                 )
         self.check_unchanged()
         texts = [name for name in columns if pt.is_string(types[name]) or pt.is_large_string(types[name])]
-        with readable(self.path), self._whole():
-            file = pq.ParquetFile(self.path, read_dictionary=texts)
-        with file:
-            quarters, rows = Quarters(progress), 0
-            pieces = file.iter_batches(batch_size=BLOCK, columns=list(columns))
-            while True:
-                with readable(self.path), self._whole():
-                    piece = next(pieces, None)
-                if piece is None:
-                    break
-                yield piece.select(list(columns))  # private cells, as above
-                quarters.passed(rows := rows + piece.num_rows, file.metadata.num_rows)
+        quarters, rows = Quarters(progress), 0
+        for piece in self._pieces(list(columns), texts):
+            yield piece  # private cells, as above
+            quarters.passed(rows := rows + piece.num_rows, self._rows)
         self.check_unchanged()
         quarters.passed(1, 1)
 
+    def _pieces(self, columns: list[str], texts: list[str]) -> "Iterator[pa.RecordBatch]":
+        """Yield batches, texts with their dictionaries; not where these take 2 GiB, for which one cell is enough."""
+        import pyarrow as pa
+
+        past = 0
+        try:
+            for piece in self._read(columns, texts):
+                yield piece
+                past += piece.num_rows
+        except pa.ArrowCapacityError:  # its message tells a size
+            for piece in self._read(columns, []):
+                rest = piece.slice(past)
+                past -= piece.num_rows - rest.num_rows
+                if rest.num_rows:
+                    yield rest
+
+    def _read(self, columns: list[str], dictionaries: list[str]) -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        told = (pa.ArrowCapacityError,) if dictionaries else ()
+        with readable(self.path), self._whole():
+            file = pq.ParquetFile(self.path, read_dictionary=dictionaries)
+        with file:
+            pieces = file.iter_batches(batch_size=BLOCK, columns=columns)
+            while True:
+                with readable(self.path), self._whole(*told):
+                    piece = next(pieces, None)
+                if piece is None:
+                    return
+                yield piece.select(columns)
+
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Replace the reader's messages, which may show sizes or values."""
+    def _whole(self, *told: type[Exception]) -> Iterator[None]:
+        """Replace the reader's messages, which may show sizes or values; errors that are `told` pass."""
         import pyarrow as pa
 
         try:
             yield
         except (FileNotFoundError, PermissionError):
+            raise
+        except told:
             raise
         except (OSError, UnicodeError, pa.ArrowException):
             raise DataError(

@@ -192,12 +192,17 @@ class Schema:
             raise SchemaError(*problems)
 
     def _contradictions(self, types: "Mapping[str, pa.DataType | None]") -> list[str]:
-        return [
-            f"column {source!r} {reason}"
-            for name, column in self.columns.items()
-            for source in column.sources(name)
-            if (given := types.get(source)) is not None and (reason := column.refuses(given)) is not None
-        ]
+        problems = []
+        for name, column in self.columns.items():
+            given = {source: type for source in column.sources(name) if (type := types.get(source)) is not None}
+            refused = [
+                (source, reason) for source, type in given.items() if (reason := column.refuses(type)) is not None
+            ]
+            problems += [f"column {source!r} {reason}" for source, reason in refused]
+            if not refused and given and not _readable(column, [types.get(source) for source in column.sources(name)]):
+                told = ", ".join(str(type) for type in given.values())
+                problems.append(f"column {name!r} is stored as {told}, which cannot be read. Cast it to a plain type.")
+        return problems
 
     def encode(self, batch: "pa.RecordBatch | pa.Table") -> Points:
         """Return the points of the rows. Never raises because of a value; nothing is kept."""
@@ -274,6 +279,17 @@ class Schema:
         """Show the columns and their kinds."""
         kinds = ", ".join(f"{name!r}: {type(column).__name__}" for name, column in self.columns.items())
         return f"Schema({{{kinds}}})"
+
+
+def _readable(column: Column, types: Types) -> bool:
+    """Say whether types can be read, by a public row without values: a private one must not be the first to fail."""
+    import pyarrow as pa
+
+    try:
+        column.encode([pa.nulls(1, pa.null() if type is None else type) for type in types])
+    except pa.ArrowException:  # a time zone that is not known, say, or runs of a type that Arrow cannot unroll
+        return False
+    return True
 
 
 def _is_about(rule: str, names: list[str]) -> bool:

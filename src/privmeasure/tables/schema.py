@@ -192,6 +192,8 @@ class Schema:
             raise SchemaError(*problems)
 
     def _contradictions(self, types: "Mapping[str, pa.DataType | None]") -> list[str]:
+        layout = Layout.of(self, list(types), list(types.values()))
+        written = dict(zip(layout.names, layout.types, strict=True))
         problems = []
         for name, column in self.columns.items():
             given = {source: type for source in column.sources(name) if (type := types.get(source)) is not None}
@@ -199,9 +201,13 @@ class Schema:
                 (source, reason) for source, type in given.items() if (reason := column.refuses(type)) is not None
             ]
             problems += [f"column {source!r} {reason}" for source, reason in refused]
-            if not refused and given and not _readable(column, [types.get(source) for source in column.sources(name)]):
+            sources = [types.get(source) for source in column.sources(name)]
+            outputs = [written.get(output) for output in column.outputs(name)]
+            if not refused and given and not _is_usable(column, sources, outputs):
                 told = ", ".join(str(type) for type in given.values())
-                problems.append(f"column {name!r} is stored as {told}, which cannot be read. Cast it to a plain type.")
+                problems.append(
+                    f"column {name!r} is stored as {told}, which cannot be read and written. Cast it to a plain type."
+                )
         return problems
 
     def encode(self, batch: "pa.RecordBatch | pa.Table") -> Points:
@@ -281,13 +287,17 @@ class Schema:
         return f"Schema({{{kinds}}})"
 
 
-def _readable(column: Column, types: Types) -> bool:
-    """Say whether types can be read, by a public row without values: a private one must not be the first to fail."""
+def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:
+    """Say whether types can be read and written, by a public row without values: a private one must not be the first.
+
+    What could be read and not written would only show once epsilon is spent.
+    """
     import pyarrow as pa
 
     try:
-        column.encode([pa.nulls(1, pa.null() if type is None else type) for type in types])
-    except pa.ArrowException:  # a time zone that is not known, say, or runs of a type that Arrow cannot unroll
+        points = column.encode([pa.nulls(1, pa.null() if type is None else type) for type in sources])
+        column.decode(points, outputs)
+    except (pa.ArrowException, TypeError, ValueError):  # a zone that is not known, or runs that Arrow cannot unroll
         return False
     return True
 

@@ -12,9 +12,9 @@ import numpy as np
 
 import distances
 import privmeasure as pm
-from privmeasure.engines.memory import ArraySource
-from privmeasure.mechanisms.recipe import Recipe
 from privmeasure.noise.entropy import Key
+from privmeasure.plans.recipe import Recipe
+from privmeasure.sources.arrays import ArraySource
 from record import save, table
 
 ROWS = 10**5

@@ -28,14 +28,16 @@ import numpy as np
 import more_tables
 import record
 import wide_tables
-from privmeasure.columns import pairs as tables_of_pairs
-from privmeasure.columns import ranks
 from privmeasure.domains import Box, Categories, Domain, Integers, Product
-from privmeasure.engines.memory import ArraySource
-from privmeasure.mechanisms import ColumnTree, column_schedule, column_tree
+from privmeasure.mechanisms import ColumnTree
+from privmeasure.mechanisms import columns as column_tree
 from privmeasure.mechanisms import pairs as choice_of_pairs
+from privmeasure.model import pairs as tables_of_pairs
+from privmeasure.model import ranks
 from privmeasure.noise.entropy import Key
+from privmeasure.plans import column_schedule
 from privmeasure.privacy import Privacy
+from privmeasure.sources.arrays import ArraySource
 from rivals import measure
 from wide import ONE_THREAD
 

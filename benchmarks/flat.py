@@ -12,9 +12,9 @@ import numpy as np
 
 import privmeasure as pm
 from accuracy import SHAPES, shape, w1
-from privmeasure.engines.memory import ArraySource
 from privmeasure.metrics import wasserstein
 from privmeasure.noise.entropy import Key
+from privmeasure.sources.arrays import ArraySource
 from record import save, table
 
 ROWS = 10**4

@@ -16,8 +16,8 @@ import numpy as np
 
 import distances
 import privmeasure as pm
-from privmeasure.engines.memory import ArraySource
 from privmeasure.noise.entropy import Key
+from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport import apportion
 from record import RESULTS, save, table
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from privmeasure.tables.io import open_table
+from privmeasure.sources.files import open_table
 from record import save, table
 
 ROOT = Path(__file__).parents[1]

@@ -1,7 +1,7 @@
 """Private counts: what a mechanism may ask of data, and what it gets.
 
 This room is private. A `CellCounts` holds true counts: it shows nothing of itself, cannot be saved, and dies inside the
-mechanism that asked for it. A `Source` is the only way from rows to counts: memory now, files and engines elsewhere.
+mechanism that asked for it. A `Source` is the only way from rows to counts: arrays and files now, databases elsewhere.
 """
 
 from collections.abc import Callable, Sequence

@@ -15,6 +15,8 @@ Every message says what, where, what was expected and what to do. None shows, or
 shapes and names are public; values, row numbers and (under "add-remove") the number of rows are not.
 """
 
+from numbers import Integral
+
 
 class PrivmeasureError(Exception):
     """Base of every error that privmeasure raises on purpose."""
@@ -59,3 +61,8 @@ class SpentError(PrivmeasureError, RuntimeError):
 
 class ReleaseError(PrivmeasureError, RuntimeError):
     """A release that could not be finished. Its cause may depend on the data, so only its type is shown."""
+
+
+def is_whole(value: object) -> bool:
+    """Say whether a value is a whole number, of Python or of NumPy."""
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -2,26 +2,14 @@
 
 from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.errors import PrivmeasureError
-from privmeasure.loading import load
 from privmeasure.mechanisms import PMM, PSMM, Recipe
-from privmeasure.plan import Plan
+from privmeasure.plans.plan import Plan
 from privmeasure.privacy import Privacy
-from privmeasure.release import CellMeasure
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.releases.load import load
+from privmeasure.releases.table import TableRelease
 from privmeasure.synthesizer import Synthesizer, synthesize
-from privmeasure.table_release import TableRelease
-from privmeasure.tables import (
-    Boolean,
-    Category,
-    Constant,
-    Date,
-    Datetime,
-    Drop,
-    Integer,
-    Number,
-    Place,
-    Schema,
-    Time,
-)
+from privmeasure.tables import Boolean, Category, Constant, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
 
 __all__ = [
     "PMM",

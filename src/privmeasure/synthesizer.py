@@ -5,28 +5,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from privmeasure.column_plan import ColumnPlan
-from privmeasure.columns.conditions import apart
-from privmeasure.columns.facts import forbidden_pairs
-from privmeasure.columns.measure import ColumnsMeasure
+from privmeasure.conditions.sets import apart
 from privmeasure.counts import Progress, Source
 from privmeasure.domains import Box, Domain, Points
-from privmeasure.engines.memory import ArraySource
-from privmeasure.engines.table import TableSource
 from privmeasure.errors import ArgumentError, SpentError
-from privmeasure.inverse import EPSILONS, ROWS, smallest
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
 from privmeasure.mechanisms.base import presentable
-from privmeasure.mechanisms.recipe import DEFAULT
 from privmeasure.noise.entropy import Key
-from privmeasure.plan import Plan
+from privmeasure.plans.columns import ColumnPlan
+from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
+from privmeasure.plans.plan import Plan
+from privmeasure.plans.recipe import DEFAULT
 from privmeasure.privacy import Neighbours, Privacy
-from privmeasure.release import CellMeasure, Order
+from privmeasure.releases.cells import CellMeasure, Order
+from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.table import TableRelease
+from privmeasure.sources.arrays import ArraySource
+from privmeasure.sources.files import open_table
+from privmeasure.sources.tables import TableSource
 from privmeasure.spending import Spending
-from privmeasure.table_release import TableRelease
 from privmeasure.tables import Layout, Schema
+from privmeasure.tables.facts import forbidden_pairs
 from privmeasure.tables.frames import FrameKind, to_arrow
-from privmeasure.tables.io import open_table
 
 CENTRED = Recipe(placement="centre")
 MOST_JOINT_COLUMNS = 3

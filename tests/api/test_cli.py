@@ -16,10 +16,10 @@ from cli_shelf import FIT, PROMISE, SCHEMA, SECRET, table
 
 from privmeasure import cli
 from privmeasure.cli import terminal
-from privmeasure.columns.facts import forbidden_pairs
 from privmeasure.ledger import Ledger
 from privmeasure.tables import Schema
-from privmeasure.tables.columns import KINDS
+from privmeasure.tables.columns.kinds import KINDS
+from privmeasure.tables.facts import forbidden_pairs
 
 ROOT = Path(__file__).parents[2]
 

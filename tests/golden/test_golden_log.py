@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import privmeasure as pm
-from privmeasure import files
 from privmeasure.errors import ReleaseFileError
+from privmeasure.releases import files
 
 HERE = Path(__file__).parent
 NAMES = ["log", "log-columns"]

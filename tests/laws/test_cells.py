@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privmeasure.tables import clock
-from privmeasure.tables.cells import DATE, NAIVE, NUMBER, ZONED, cast_each, cast_texts, joined
+from privmeasure.tables.arrow import DATE, NAIVE, NUMBER, ZONED, cast_each, cast_texts, joined
+from privmeasure.tables.columns import clock
 from privmeasure.testing.hostile import TEXTS
 
 LETTERS = "0123456789.+-eEinfNaA()_ \t\n\x0b\x0c\r\u00a0\u2003xX:/TZ\x00"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.tables import lines
-from privmeasure.tables.lines import CellReader, Grammar, UnreadRows, whole_records
+from privmeasure.sources import lines
+from privmeasure.sources.lines import CellReader, Grammar, UnreadRows, whole_records
 
 NAMES = ["a", "b", "c", "d"]
 

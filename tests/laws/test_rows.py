@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from privmeasure import Box, Synthesizer
 from privmeasure.counts import Partition
-from privmeasure.engines import table as engine
+from privmeasure.sources import tables as engine
 from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
 from privmeasure.testing import check_column
 from privmeasure.testing.hostile import LINES, TEXTS, hostile_arrays, hostile_objects

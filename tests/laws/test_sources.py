@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privmeasure.counts import Axis, Partition
-from privmeasure.engines import table as engine
-from privmeasure.engines import tally
-from privmeasure.engines.memory import ArraySource
-from privmeasure.engines.table import TableSource
-from privmeasure.tables import Boolean, Category, Drop, Integer, Number, Schema, lines, reading
-from privmeasure.tables.io import open_table, write_table
+from privmeasure.sources import files as reading
+from privmeasure.sources import lines, tally
+from privmeasure.sources import tables as engine
+from privmeasure.sources.arrays import ArraySource
+from privmeasure.sources.files import open_table
+from privmeasure.sources.tables import TableSource
+from privmeasure.tables import Boolean, Category, Drop, Integer, Number, Schema
+from privmeasure.tables.writing import write_table
 
 SCHEMA = Schema(
     {

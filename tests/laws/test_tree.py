@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from privmeasure import PMM, Box, Privacy, Recipe
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Categories, Integers, Product
-from privmeasure.engines import tally
-from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, SpentError
-from privmeasure.mechanisms.bounds import noise_variance
-from privmeasure.mechanisms.consistency import RULES, distribute, reconcile
-from privmeasure.mechanisms.inference import uneven_up_pass, up_pass
+from privmeasure.estimates.consistency import RULES, distribute, reconcile
+from privmeasure.estimates.passes import uneven_up_pass, up_pass
 from privmeasure.mechanisms.lazy import ancestors
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.plans.bounds import noise_variance
+from privmeasure.sources import tally
+from privmeasure.sources.arrays import ArraySource
 from reference import pmm
 from reference.gls import DenseGLS
 

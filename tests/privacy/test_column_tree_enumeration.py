@@ -25,12 +25,13 @@ import pytest
 
 from privmeasure.counts import Axis, CellCounts, Partition
 from privmeasure.domains import Box, Categories, Product
-from privmeasure.engines.memory import ArraySource
-from privmeasure.mechanisms import ColumnTree, pairs, selection
+from privmeasure.mechanisms import ColumnTree, pairs
+from privmeasure.mechanisms import choice as selection
 from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 from privmeasure.privacy import Privacy
+from privmeasure.sources.arrays import ArraySource
 from reference.selection import winners
 
 SIDES = (2, 3, 2)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product
-from privmeasure.engines.memory import ArraySource
-from privmeasure.mechanisms import ColumnTree, column_tree, pairs, tree
+from privmeasure.mechanisms import ColumnTree, pairs, tree
+from privmeasure.mechanisms import columns as column_tree
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
+from privmeasure.sources.arrays import ArraySource
 from reference.reachable import reachable
 
 DOMAIN = Product([Box([(0, 1)]), Integers(0, 60), Categories(5), Nullable(Categories(3)), Categories(1)])

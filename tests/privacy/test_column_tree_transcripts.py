@@ -23,12 +23,14 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from privmeasure.columns import model
 from privmeasure.domains import Categories, Product
-from privmeasure.engines.memory import ArraySource
-from privmeasure.mechanisms import ColumnTree, column_schedule, column_tree, pairs, tree
+from privmeasure.mechanisms import ColumnTree, pairs, tree
+from privmeasure.mechanisms import columns as column_tree
+from privmeasure.model import graph as model
 from privmeasure.noise.entropy import Key
+from privmeasure.plans import column_schedule
 from privmeasure.privacy import Privacy
+from privmeasure.sources.arrays import ArraySource
 from reference.selection import winners
 
 COLUMNS, EPSILON = 4, 8

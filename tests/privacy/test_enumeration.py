@@ -30,13 +30,13 @@ import numpy as np
 import pytest
 
 from privmeasure import PMM, Box, Privacy, Recipe
-from privmeasure.engines.memory import ArraySource
+from privmeasure.estimates.consistency import RULES, distribute
+from privmeasure.estimates.passes import up_pass
 from privmeasure.mechanisms import base, lazy, tree
-from privmeasure.mechanisms.bounds import noise_variance
-from privmeasure.mechanisms.consistency import RULES, distribute
-from privmeasure.mechanisms.inference import up_pass
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import DiscreteLaplace, discrete_laplace
+from privmeasure.plans.bounds import noise_variance
+from privmeasure.sources.arrays import ArraySource
 
 ROUNDING = 1e-9
 LEAVES_ONLY = [Recipe()] + [Recipe(inference="none", rule=rule) for rule in RULES]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import privmeasure as pm
-from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError, ReleaseFileError, SpentError
 from privmeasure.noise.entropy import Key
+from privmeasure.sources.arrays import ArraySource
 
 BOX = pm.Box([(0, 1)])
 SECRET = "secretvalue"

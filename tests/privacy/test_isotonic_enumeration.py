@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privmeasure import PMM, Box, Privacy, Recipe
-from privmeasure.mechanisms.consistency import isotonic
+from privmeasure.estimates.consistency import isotonic
 from privmeasure.mechanisms.tree import consistent_leaves
 
 RECIPE = Recipe(rule="isotonic")

@@ -20,12 +20,12 @@ import pytest
 import privmeasure as pm
 from privmeasure import PMM, Box, Privacy, PrivmeasureError, Recipe, Synthesizer
 from privmeasure.counts import CellCounts, Partition
-from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, DataError, SpentError
-from privmeasure.files import HEADER_KEY
 from privmeasure.mechanisms import base, tree
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.releases.files import HEADER_KEY
+from privmeasure.sources.arrays import ArraySource
 from reference.reachable import reachable
 
 RECIPES = [

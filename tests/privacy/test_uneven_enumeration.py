@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from privmeasure import PMM, Categories, Privacy, Recipe
-from privmeasure.mechanisms.bounds import noise_variance
-from privmeasure.mechanisms.consistency import RULES, distribute
-from privmeasure.mechanisms.inference import uneven_blue, uneven_up_pass
+from privmeasure.estimates.consistency import RULES, distribute
+from privmeasure.estimates.passes import uneven_blue, uneven_up_pass
 from privmeasure.mechanisms.tree import consistent_leaves, existing
+from privmeasure.plans.bounds import noise_variance
 
 DOMAIN = Categories(3)
 EXISTS = existing(DOMAIN, 2)

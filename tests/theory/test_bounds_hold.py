@@ -17,8 +17,8 @@ import pytest
 from scipy import optimize, sparse, stats
 
 import privmeasure as pm
-from privmeasure.engines.memory import ArraySource
 from privmeasure.noise.entropy import Key
+from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport import Grid, bounded_lipschitz
 
 

@@ -11,11 +11,11 @@ import pytest
 from scipy import optimize, stats
 
 import privmeasure as pm
-from privmeasure import certificate
 from privmeasure.domains import Categories
-from privmeasure.engines.memory import ArraySource
 from privmeasure.metrics import wasserstein
 from privmeasure.noise.entropy import Key
+from privmeasure.releases import certificate
+from privmeasure.sources.arrays import ArraySource
 
 ALARM = 1e-6
 BETA = 0.05

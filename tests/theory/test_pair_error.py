@@ -10,12 +10,12 @@ tails: one in 30,000 for a comparison), and the test says so itself.
 import numpy as np
 import pytest
 
-from privmeasure.columns.pairs import pair_table
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product
-from privmeasure.engines.memory import ArraySource
 from privmeasure.mechanisms import ColumnTree
+from privmeasure.model.pairs import pair_table
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
+from privmeasure.sources.arrays import ArraySource
 
 RELATIONS = ["add-remove", "replace"]
 EPSILON = {"add-remove": 2, "replace": 4}

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from privmeasure.domains import Box
-from privmeasure.inference import blue_estimates, noise_variance
-from privmeasure.mechanisms.bounds import centre_norm, difference_variances, spread_norm
+from privmeasure.estimates.linear import blue_estimates, noise_variance
+from privmeasure.plans.bounds import centre_norm, difference_variances, spread_norm
 from privmeasure.transport import Grid, bounded_lipschitz
 
 UNITS = 10**6

@@ -7,8 +7,8 @@ import pytest
 
 from privmeasure import PMM, PSMM, Box, Plan, Privacy, Recipe
 from privmeasure.domains import Finite, Integers
-from privmeasure.inference import level_variances, noise_variance
-from privmeasure.mechanisms.bounds import (
+from privmeasure.estimates.linear import level_variances, noise_variance
+from privmeasure.plans.bounds import (
     box_cuts,
     centre_norm,
     corner_distance,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import privmeasure as pm
-from privmeasure import certificate
-from privmeasure.certificate import Certificate, _Tree, order_statistic, tail
 from privmeasure.domains import Categories, Circle, Finite, Integers, Nullable, Product, Sphere
-from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError
 from privmeasure.noise.entropy import Key
+from privmeasure.releases import certificate
+from privmeasure.releases.certificate import Certificate, _Tree, order_statistic, tail
+from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport import bounded_lipschitz
 from privmeasure.transport.cells import cell_norm
 

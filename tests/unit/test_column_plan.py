@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privmeasure import column_plan, files
-from privmeasure.column_plan import DEEPEST_COLUMN, ColumnPlan
-from privmeasure.columns.spaces import finest_level
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sphere
+from privmeasure.domains.traits import finest_level
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
-from privmeasure.inference import noise_variance
-from privmeasure.mechanisms import ColumnTree, column_schedule, tree
-from privmeasure.noise.laplace import LARGEST_SCALE, SMALLEST_SCALE
+from privmeasure.estimates.linear import noise_variance
+from privmeasure.mechanisms import ColumnTree, tree
+from privmeasure.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from privmeasure.plans import column_schedule
+from privmeasure.plans import columns as column_plan
+from privmeasure.plans.columns import DEEPEST_COLUMN, ColumnPlan
 from privmeasure.privacy import Privacy
+from privmeasure.releases import files
 
 FACTORS = [
     Box([(0, 1)]),

@@ -5,11 +5,13 @@ import pytest
 
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Box, Categories, Circle, Integers, Nullable, Product, Sphere
-from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SpentError
-from privmeasure.mechanisms import ColumnTree, column_schedule, column_tree
+from privmeasure.mechanisms import ColumnTree
+from privmeasure.mechanisms import columns as column_tree
 from privmeasure.noise.entropy import Key
+from privmeasure.plans import column_schedule
 from privmeasure.privacy import Privacy
+from privmeasure.sources.arrays import ArraySource
 
 RELATIONS = ["add-remove", "replace"]
 

@@ -8,8 +8,8 @@ import pytest
 
 from privmeasure.domains import Finite
 from privmeasure.errors import ArgumentError
-from privmeasure.mechanisms.complexity import discrete_norms, entropy_bound, laplacian_complexity, lower_bound
 from privmeasure.noise.entropy import Key
+from privmeasure.plans.complexity import discrete_norms, entropy_bound, laplacian_complexity, lower_bound
 from privmeasure.transport import Grid, Line, bounded_lipschitz
 
 

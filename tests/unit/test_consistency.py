@@ -7,7 +7,7 @@ from math import ceil, floor
 import numpy as np
 import pytest
 
-from privmeasure.mechanisms.consistency import RULES, distribute, reconcile
+from privmeasure.estimates.consistency import RULES, distribute, reconcile
 from reference import pmm
 
 NAMES = ["signed", "uniform", "proportional"]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from privmeasure.blocks import in_threads
 from privmeasure.errors import ArgumentError, SpentError
 from privmeasure.noise.entropy import ATTEMPTS, LEVELS, PARTS, Key
+from privmeasure.threads import in_threads
 
 SECRET = bytes(range(32))
 

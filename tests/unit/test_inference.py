@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privmeasure.mechanisms.consistency import proportional, signed, uniform
-from privmeasure.mechanisms.inference import level_variances, uneven_blue, uneven_up_pass, up_pass
+from privmeasure.estimates.consistency import proportional, signed, uniform
+from privmeasure.estimates.passes import level_variances, uneven_blue, uneven_up_pass, up_pass
 from privmeasure.mechanisms.lazy import ancestors
 from reference.gls import DenseGLS
 

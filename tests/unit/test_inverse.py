@@ -9,7 +9,7 @@ import pytest
 import privmeasure as pm
 from privmeasure.domains import column_units
 from privmeasure.errors import ArgumentError
-from privmeasure.inverse import EPSILONS, ROWS, smallest
+from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
 
 
 @pytest.mark.parametrize("candidates", [EPSILONS, ROWS])

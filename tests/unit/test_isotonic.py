@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privmeasure as pm
-from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError
-from privmeasure.mechanisms.bounds import t3
-from privmeasure.mechanisms.consistency import isotonic
+from privmeasure.estimates.consistency import isotonic
 from privmeasure.noise.entropy import Key
+from privmeasure.plans.bounds import t3
+from privmeasure.sources.arrays import ArraySource
 
 LINE = pm.Box([(0, 1)])
 ISOTONIC = pm.Recipe(rule="isotonic")

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privmeasure.blocks import in_threads
 from privmeasure.errors import ArgumentError, SpentError
 from privmeasure.noise import laplace
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import DiscreteLaplace, Table, certified_floors, discrete_laplace, exp_minus
+from privmeasure.threads import in_threads
 from reference.laplace import binary_floor, cdf, pmf, power, share
 
 ONES = 2**64 - 1

@@ -7,11 +7,12 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.domains import Categories, Circle, Finite, Integers, Nullable, Product, Sphere, is_ours
-from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.mechanisms import base, projection, tree
-from privmeasure.mechanisms.projection import cell_space, project
+from privmeasure.estimates import projection
+from privmeasure.estimates.projection import cell_space, project
+from privmeasure.mechanisms import base, tree
 from privmeasure.noise.entropy import Key
+from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport import bounded_lipschitz, closest_measure, line_wasserstein
 
 RNG = np.random.default_rng(3)

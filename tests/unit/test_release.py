@@ -14,14 +14,14 @@ import pytest
 from scipy import stats
 
 import privmeasure as pm
-from privmeasure import sampling
-from privmeasure.blocks import BLOCK
 from privmeasure.domains import Categories, Integers
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.mechanisms import tree
-from privmeasure.plan import Plan
-from privmeasure.release import CellMeasure
-from privmeasure.sampling import BUCKETS, Rows
+from privmeasure.plans.plan import Plan
+from privmeasure.releases import sampling
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.releases.sampling import BUCKETS, Rows
+from privmeasure.threads import BLOCK
 from privmeasure.transport import apportion
 
 ALPHA = 1e-6

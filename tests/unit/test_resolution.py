@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from privmeasure.domains import Box, Categories, Nullable, Product
 from privmeasure.mechanisms import PMM
 from privmeasure.privacy import Privacy
-from privmeasure.resolution import advice, resolutions
 from privmeasure.tables import Boolean, Category, Drop, Integer, Number, Schema, Time
+from privmeasure.tables.advice import advice, resolutions
 
 
 def plan(schema, rows=5000, depth=None, epsilon=1):

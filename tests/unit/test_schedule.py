@@ -8,7 +8,7 @@ import pytest
 
 from privmeasure import PMM, Box, Privacy, Recipe
 from privmeasure.domains import Categories, Integers
-from privmeasure.mechanisms.schedule import (
+from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
     ROOT_SHARE,
     STEP,

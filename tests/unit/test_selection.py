@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privmeasure.mechanisms import selection
-from privmeasure.mechanisms.selection import CANDIDATES, PART, noisy_max, one_sided, score
+from privmeasure.mechanisms import choice as selection
+from privmeasure.mechanisms.choice import CANDIDATES, PART, noisy_max, one_sided, score
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 

@@ -5,7 +5,7 @@ import pytest
 
 from privmeasure.counts import Axis, Partition
 from privmeasure.domains import Box
-from privmeasure.engines.tally import Tally, merged
+from privmeasure.sources.tally import Tally, merged
 
 LEVEL = 17
 

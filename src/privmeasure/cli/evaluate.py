@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.preparing import NOT_PRIVATE, read_points, read_release, read_schema
+from privmeasure.cli.opening import read_points
+from privmeasure.cli.preparing import NOT_PRIVATE, read_release, read_schema
 from privmeasure.errors import ArgumentError
 
 
@@ -34,8 +35,8 @@ def evaluate(
       privmeasure evaluate people.csv synthetic.csv --schema people.toml
       privmeasure evaluate people.csv people.release --json
     """
-    from privmeasure.loading import is_release
     from privmeasure.metrics.fidelity import STAMP, fidelity
+    from privmeasure.releases.load import is_release
 
     release: Any = read_release(synthetic) if is_release(synthetic) else None
     own = getattr(release, "schema", None)

@@ -7,8 +7,9 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.booking import fit_booked
+from privmeasure.cli.opening import check_header
 from privmeasure.cli.outcome import kept, show_outcome
-from privmeasure.cli.preparing import check_header, check_out
+from privmeasure.cli.preparing import check_out
 from privmeasure.cli.promise import promised
 
 

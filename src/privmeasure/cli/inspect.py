@@ -1,4 +1,4 @@
-"""`privmeasure inspect`: what a release says about itself. This file cannot reach data, counts or engines."""
+"""`privmeasure inspect`: what a release says about itself. This file cannot reach data, counts or sources."""
 
 from typing import Annotated, Any
 
@@ -32,7 +32,7 @@ def inspect(
       privmeasure inspect people.release --json --no-certificate
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.resolution import resolutions
+    from privmeasure.tables.advice import resolutions
 
     loaded = read_release(release)
     schema = getattr(loaded, "schema", None)  # releases of points, made in Python, have none

@@ -29,7 +29,7 @@ def show_outcome(
     to_stderr: bool = False,
 ) -> None:
     """Show what was written, the plan, the mechanism and why, the warnings of `plan` at the released rows, the cost."""
-    from privmeasure.resolution import advice
+    from privmeasure.tables.advice import advice
 
     plan = synthesizer.plan_
     if synthesizer.schema is not None:

@@ -8,8 +8,8 @@ from privmeasure.cli import options, terminal
 from privmeasure.cli.promise import promised
 
 if TYPE_CHECKING:
-    from privmeasure.column_plan import ColumnPlan
-    from privmeasure.plan import Plan
+    from privmeasure.plans.columns import ColumnPlan
+    from privmeasure.plans.plan import Plan
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
 
@@ -39,8 +39,8 @@ def plan(
       privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000
       privmeasure plan --schema people.toml --epsilon 1/2 --neighbours replace --rows 5000 --columns age,sex --json
     """
-    from privmeasure.column_plan import ColumnPlan
-    from privmeasure.resolution import advice, resolutions
+    from privmeasure.plans.columns import ColumnPlan
+    from privmeasure.tables.advice import advice, resolutions
 
     with terminal.progress("planning", shown=not (json or quiet)):
         declared, synthesizer = promised(

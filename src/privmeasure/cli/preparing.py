@@ -1,4 +1,4 @@
-"""What commands share: reading schemas and releases, checking outputs, writing rows."""
+"""What commands share, and `sample` and `inspect` too: schemas and releases, outputs, rows. No data are opened here."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli.options import read_columns
 from privmeasure.cli.terminal import progress
-from privmeasure.errors import ArgumentError, DataError, SchemaError
+from privmeasure.errors import ArgumentError, SchemaError
 
 if TYPE_CHECKING:
     from privmeasure.tables.schema import Schema
@@ -33,7 +33,7 @@ def read_schema(path: Path, columns: str | None = None) -> "Schema":
 
 
 def _check_never(path: Path, schema: "Schema") -> None:
-    from privmeasure.columns.facts import forbidden_pairs
+    from privmeasure.tables.facts import forbidden_pairs
     from privmeasure.tables.toml import key_lines
 
     try:
@@ -45,7 +45,7 @@ def _check_never(path: Path, schema: "Schema") -> None:
 
 def read_release(path: Path) -> Any:
     """Read a release of a table, or of points."""
-    from privmeasure.loading import load
+    from privmeasure.releases.load import load
 
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist. Check the path of the release.")
@@ -68,7 +68,7 @@ def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()
 
 def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), json: bool = False) -> None:
     """Refuse an output that is no kind of table, exists, or cannot be written, before anything is spent on it."""
-    from privmeasure.tables.io import check_target
+    from privmeasure.tables.writing import check_target
 
     if path == STDOUT:
         if json:
@@ -78,15 +78,6 @@ def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None
         return
     check_out(path, overwrite=overwrite, beside=beside)
     check_target(path, overwrite=overwrite)
-
-
-def check_header(data: Path, schema: "Schema", *, newlines_in_cells: bool = False) -> Any:
-    """Open a table, compare its header with the schema, and return it; no row is read."""
-    from privmeasure.tables.io import open_table
-
-    table = open_table(data, newlines_in_cells=newlines_in_cells)
-    schema.check(table.names, table.types)
-    return table
 
 
 def write_rows(
@@ -103,7 +94,7 @@ def write_rows(
 
     For stdout they are made as a file first: an error leaves no half table there.
     """
-    from privmeasure.tables.io import write_table
+    from privmeasure.tables.writing import write_table
 
     if path == STDOUT:
         with tempfile.TemporaryDirectory() as folder:
@@ -134,26 +125,6 @@ def _tables(release: Any, number: int | None, seed: int | None, where: str | Non
     if number == 0:
         return iter([table(np.empty((0, release.domain.width)))])
     return iter(release.blocks(number, seed=seed, then=table))
-
-
-def read_points(path: Path, schema: "Schema", *, newlines_in_cells: bool = False) -> Any:
-    """Return all rows of a table as points. PRIVATE where the table is. Columns without data need not be there."""
-    import numpy as np
-
-    from privmeasure.tables.io import open_table
-    from privmeasure.tables.schema import Schema
-
-    present = set(open_table(path, newlines_in_cells=newlines_in_cells).names)
-    kept = {n: c for n, c in schema.columns.items() if n in schema.data or present.issuperset(c.sources(n))}
-    try:
-        table = check_header(path, Schema(kept), newlines_in_cells=newlines_in_cells)
-    except SchemaError as error:  # of two tables, say which
-        raise SchemaError(*(f"{path}: {problem}" for problem in error.problems)) from None
-    columns = list(dict.fromkeys(source for name, column in schema.data.items() for source in column.sources(name)))
-    parts = [schema.encode(batch) for batch in table.batches(columns)]
-    if not sum(map(len, parts)):  # told to whoever sees the table itself: no release is made here
-        raise DataError(f"{path} has no rows: there is nothing to compare.")
-    return np.concatenate(parts)
 
 
 def write_text(path: Path, text: str) -> None:

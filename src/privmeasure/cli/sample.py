@@ -1,4 +1,4 @@
-"""`privmeasure sample`: rows from a release. This file cannot reach data, counts or engines."""
+"""`privmeasure sample`: rows from a release. This file cannot reach data, counts or sources."""
 
 from typing import Annotated
 

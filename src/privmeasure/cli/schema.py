@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.preparing import check_header, check_out, read_json, read_schema, write_text
+from privmeasure.cli.opening import check_header
+from privmeasure.cli.preparing import check_out, read_json, read_schema, write_text
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -32,7 +33,7 @@ def init(data: options.Data, out: Target = None, overwrite: options.Overwrite = 
 
       privmeasure schema init people.csv -o template.toml
     """
-    from privmeasure.tables.io import open_table
+    from privmeasure.sources.files import open_table
     from privmeasure.tables.template import template
 
     table = open_table(data)
@@ -64,8 +65,9 @@ def check(
       privmeasure schema check people.toml --data people.csv
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.tables.clamping import STAMP, advice, count_changes
-    from privmeasure.tables.lines import UnreadRows
+    from privmeasure.sources.changes import STAMP, count_changes
+    from privmeasure.sources.lines import UnreadRows
+    from privmeasure.tables.advice import schema_advice
 
     declared = read_schema(schema)
     if data is not None:
@@ -88,7 +90,7 @@ def check(
         )
         terminal.tell(STAMP)
         return
-    remarks, digest = advice(declared), schema_digest(declared.to_json())
+    remarks, digest = schema_advice(declared), schema_digest(declared.to_json())
     if json:
         terminal.emit({"valid": True, "columns": list(declared.columns), "digest": digest, "warnings": remarks})
         return

@@ -302,7 +302,7 @@ class _ReleaseFile:
 
 def _release_file(path: Path) -> _ReleaseFile:
     """Read what a release file says of itself; its cells are not looked at."""
-    from privmeasure import files
+    from privmeasure.releases import files
 
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist. Check the path of the release.")

@@ -1,6 +1,6 @@
 """What a mechanism is: the only door from private counts to public measures."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Protocol
@@ -8,13 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from privmeasure.counts import Progress, Source
-from privmeasure.domains import Domain
 from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, SpentError
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
-from privmeasure.plan import Bound, Plan, RowsAre
+from privmeasure.plans.plan import Plan, RowsAre
 from privmeasure.privacy import Privacy
-from privmeasure.release import Release
+from privmeasure.releases.cells import Release
 
 PACKAGE = "privmeasure"
 UNREADABLE = (
@@ -101,40 +100,3 @@ def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tu
         return total, "public"
     law = discrete_laplace(privacy.sensitivity / budget)
     return max(1, total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0])), "released"
-
-
-def tree_plan(
-    mechanism: str,
-    domain: Domain,
-    privacy: Privacy,
-    budgets: Mapping[int, Fraction],
-    *,
-    rows: int,
-    rows_are: RowsAre,
-    depth: int,
-    bounds: tuple[Bound, ...],
-    memory_bytes: int,
-    lazy: bool = False,
-) -> Plan:
-    """Return the plan of one tree: what its measured levels cost, and their noise, by the sensitivity of a level."""
-    return Plan(
-        mechanism=mechanism,
-        privacy=privacy,
-        rows=rows,
-        rows_are=rows_are,
-        depth=depth,
-        levels=tuple(budgets),
-        budgets=tuple(budgets.values()),
-        scales=tuple(privacy.sensitivity / budget for budget in budgets.values()),
-        cells=domain.size(depth),
-        diameter=domain.diameter(0),
-        leaf_diameter=domain.diameter(depth),
-        evaluation="lazy" if lazy else "whole tree",
-        bounds=bounds,
-        memory_bytes=memory_bytes,
-    )
-
-
-def is_whole(value: object) -> bool:
-    """Say whether a value is a whole number, of Python or of NumPy."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Cells, Domain
-from privmeasure.inference import ancestors
-from privmeasure.mechanisms.consistency import Mass, Rule, distribute
-from privmeasure.mechanisms.inference import uneven_up_pass, up_pass
+from privmeasure.estimates.consistency import Mass, Rule, distribute
+from privmeasure.estimates.linear import ancestors
+from privmeasure.estimates.passes import uneven_up_pass, up_pass
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import DiscreteLaplace, discrete_laplace
 

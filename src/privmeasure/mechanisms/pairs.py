@@ -6,15 +6,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.column_plan import ColumnPlan
-from privmeasure.columns.model import Model
-from privmeasure.columns.pairs import Pair
-from privmeasure.columns.ranks import Blocks, Groups, merged, rank
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Floats
-from privmeasure.mechanisms.selection import noisy_max, score
+from privmeasure.mechanisms.choice import noisy_max, score
 from privmeasure.mechanisms.tree import add_noise
+from privmeasure.model.graph import Model
+from privmeasure.model.pairs import Pair
+from privmeasure.model.ranks import Blocks, Groups, merged, rank
 from privmeasure.noise.entropy import Key
+from privmeasure.plans.columns import ColumnPlan
 
 SCORE_SIDE = 16
 """The most groups of a column in a table that is scored. (flat: 16 to 32; 8 is within chance)"""

@@ -2,7 +2,7 @@
 
 Algorithm 4 of the paper, step by step, and where each step lives:
 
-1. true counts of the cells          counts.py, engines/
+1. true counts of the cells          counts.py, sources/
 2. noise                             tree.py, noise/laplace.py, scales from schedule.py
 3. inference (not in the paper)      inference.py
 4. consistency (Algorithm 3)         consistency.py, or lazy.py for trees too large to hold
@@ -14,15 +14,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from privmeasure.blocks import thread_count
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Source
 from privmeasure.domains import Box, Domain, Integers, check_own
-from privmeasure.errors import ArgumentError
-from privmeasure.mechanisms.base import gate, is_whole, public_total, tree_plan
-from privmeasure.mechanisms.bounds import hvz, t1, t2, t3, t5
-from privmeasure.mechanisms.compare import flat_bound
-from privmeasure.mechanisms.recipe import DEFAULT, Recipe, RuleName, paper
-from privmeasure.mechanisms.schedule import (
+from privmeasure.errors import ArgumentError, is_whole
+from privmeasure.mechanisms.base import gate, public_total
+from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
+from privmeasure.noise.entropy import Key
+from privmeasure.noise.law import LARGEST_SCALE, check_scale
+from privmeasure.origin import Origin
+from privmeasure.plans.bounds import hvz, t1, t2, t3, t5
+from privmeasure.plans.compare import flat_bound
+from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
+from privmeasure.plans.recipe import DEFAULT, Recipe, RuleName, paper
+from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
     ROOT_SHARE,
     choose_depth,
@@ -31,13 +35,9 @@ from privmeasure.mechanisms.schedule import (
     tree_scales,
     useful_depth,
 )
-from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
-from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import LARGEST_SCALE, check_scale
-from privmeasure.origin import Origin
-from privmeasure.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy
-from privmeasure.release import CellMeasure
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.threads import thread_count
 
 MAX_CELLS = DENSE_CELLS
 """The public limit of the tree that is held in memory: about 1 GiB."""

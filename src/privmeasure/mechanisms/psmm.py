@@ -12,24 +12,24 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.blocks import thread_count
 from privmeasure.counts import CellCounts, Partition, Progress, Source
 from privmeasure.domains import Cells, Domain, check_own, is_ours
-from privmeasure.errors import ArgumentError
-from privmeasure.mechanisms.base import gate, is_whole, public_total, tree_plan
-from privmeasure.mechanisms.bounds import flat
-from privmeasure.mechanisms.compare import flat_budgets, flat_distance, tree_bound
-from privmeasure.mechanisms.complexity import diameter, discrete_norms
-from privmeasure.mechanisms.projection import Space, cell_space, check_cells, most_cells, project
-from privmeasure.mechanisms.recipe import PlacementName
-from privmeasure.mechanisms.schedule import DEEPEST_DEPTH, ROOT_SHARE, flat_level, useful_depth
+from privmeasure.errors import ArgumentError, is_whole
+from privmeasure.estimates.projection import Space, cell_space, check_cells, most_cells, project
+from privmeasure.mechanisms.base import gate, public_total
 from privmeasure.mechanisms.tree import add_noise, kept_counts
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import check_scale
+from privmeasure.noise.law import check_scale
 from privmeasure.origin import Origin
-from privmeasure.plan import Bound, Plan, RowsAre
+from privmeasure.plans.bounds import flat
+from privmeasure.plans.compare import flat_budgets, flat_distance, tree_bound
+from privmeasure.plans.complexity import diameter, discrete_norms
+from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
+from privmeasure.plans.recipe import PlacementName
+from privmeasure.plans.schedule import DEEPEST_DEPTH, ROOT_SHARE, flat_level, useful_depth
 from privmeasure.privacy import Privacy
-from privmeasure.release import CellMeasure
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.threads import thread_count
 
 
 @dataclass(frozen=True)

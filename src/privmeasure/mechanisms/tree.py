@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.blocks import in_threads
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Cells, Domain
-from privmeasure.inference import Estimate, Variances, blue_estimates, existing, noise_variance
-from privmeasure.mechanisms.consistency import RULES, Mass, distribute, isotonic
-from privmeasure.mechanisms.inference import uneven_blue, uneven_up_pass, up_pass
+from privmeasure.estimates.consistency import RULES, Mass, distribute, isotonic
+from privmeasure.estimates.linear import Estimate, Variances, blue_estimates, existing, noise_variance
+from privmeasure.estimates.passes import uneven_blue, uneven_up_pass, up_pass
 from privmeasure.mechanisms.lazy import lazy_masses
-from privmeasure.mechanisms.recipe import Recipe
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
-from privmeasure.release import Noisy
+from privmeasure.plans.recipe import Recipe
+from privmeasure.releases.cells import Noisy
+from privmeasure.threads import in_threads
 
 CHUNK = 1 << 16
 """Cells that one task works on."""

@@ -18,7 +18,6 @@ The time of a draw depends on its value in the rare branches 2 to 4: see the lim
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count, pairwise
@@ -26,12 +25,11 @@ from itertools import count, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.blocks import BLOCK
 from privmeasure.domains import Cells
-from privmeasure.errors import ArgumentError
 from privmeasure.noise.entropy import Key
+from privmeasure.noise.law import check_scale
+from privmeasure.threads import BLOCK
 
-SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 50), Fraction(10**6)
 LARGEST_TABLE_SCALE = 128
 """The scale of H: above it, q doubles."""
 TABLE_SCALES = 16
@@ -106,16 +104,6 @@ class DiscreteLaplace:
         while excess < 0:  # given that it is >= 0, a draw is geometric, as is the excess over any value
             excess = self._settle_high(words)
         return high + excess if high > 0 else high - excess
-
-
-def check_scale(scale: Fraction) -> None:
-    """Raise where a scale is out of reach."""
-    if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
-        shown = Decimal(scale.numerator) / scale.denominator  # a float might overflow
-        raise ArgumentError(
-            f"The noise scale must be from {SMALLEST_SCALE} to {LARGEST_SCALE}, got {shown:.4g}. "
-            "The scale is sensitivity / budget: choose an epsilon, a depth or rows_per_person within reach."
-        )
 
 
 @lru_cache(maxsize=256)

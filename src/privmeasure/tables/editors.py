@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from privmeasure.tables.columns import FORMAT, KINDS
+from privmeasure.tables.columns.kinds import FORMAT, KINDS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.tables.cells import cast_each, is_text
+from privmeasure.tables.arrow import cast_each, is_text
 from privmeasure.tables.layout import roomy
 
 if TYPE_CHECKING:

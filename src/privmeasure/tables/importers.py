@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables.base import did_you_mean
-from privmeasure.tables.columns import TO_FILL_IN
+from privmeasure.tables.columns.base import did_you_mean
+from privmeasure.tables.columns.kinds import TO_FILL_IN
 from privmeasure.tables.template import Draft, blank
 
 IMPORTED = (

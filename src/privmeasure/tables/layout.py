@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from privmeasure.errors import ReleaseFileError
-from privmeasure.tables.base import Types
-from privmeasure.tables.cells import plain_type
+from privmeasure.tables.arrow import plain_type
+from privmeasure.tables.columns.base import Types
 
 if TYPE_CHECKING:
     import pyarrow as pa

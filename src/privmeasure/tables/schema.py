@@ -11,9 +11,9 @@ import numpy as np
 
 from privmeasure.domains import Points, Product
 from privmeasure.errors import ArgumentError, DataError, SchemaError
-from privmeasure.tables.base import ColumnError, DataColumn, Types, did_you_mean
-from privmeasure.tables.columns import FORMAT, Column, disagreements, from_fields, to_fields
-from privmeasure.tables.fixed import Drop
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean
+from privmeasure.tables.columns.fixed import Drop
+from privmeasure.tables.columns.kinds import FORMAT, Column, disagreements, from_fields, to_fields
 from privmeasure.tables.layout import Layout
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:
 
 def _is_about(rule: str, names: list[str]) -> bool:
     """Say whether a rule is about these columns alone; one that cannot be read is kept, so that its error is told."""
-    from privmeasure.columns.language import ConditionError, parse
+    from privmeasure.conditions.language import ConditionError, parse
 
     try:
         return all(clause.name in names for clause in parse(rule))

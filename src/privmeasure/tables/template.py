@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables.base import ColumnError, Types
-from privmeasure.tables.cells import is_number, is_text, plain_type
-from privmeasure.tables.columns import TO_FILL_IN, Column, from_fields
+from privmeasure.tables.arrow import is_number, is_text, plain_type
+from privmeasure.tables.columns.base import ColumnError, Types
+from privmeasure.tables.columns.kinds import TO_FILL_IN, Column, from_fields
 from privmeasure.tables.toml import table_text
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables.base import ColumnError, did_you_mean
-from privmeasure.tables.categories import Category
-from privmeasure.tables.columns import FORMAT, TO_FILL_IN, Column, Spot, disagreements, from_fields, to_fields
-from privmeasure.tables.fixed import Constant
+from privmeasure.tables.columns.base import ColumnError, did_you_mean
+from privmeasure.tables.columns.categories import Category
+from privmeasure.tables.columns.fixed import Constant
+from privmeasure.tables.columns.kinds import FORMAT, TO_FILL_IN, Column, Spot, disagreements, from_fields, to_fields
 
 TOP = ("format", "columns", "group", "never")
 LARGEST_FILE = 1 << 28

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import privmeasure as pm
-from privmeasure.columns.conditions import Condition, apart
-from privmeasure.columns.facts import conditions, forbidden_pairs
-from privmeasure.columns.language import ConditionError, parse
-from privmeasure.columns.spaces import column_space
+from privmeasure.conditions.language import ConditionError, parse
+from privmeasure.conditions.sets import Condition, apart
 from privmeasure.domains import Box, Categories, Domain, Nullable, Steps
-from privmeasure.engines.table import TableSource
+from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, SchemaError
 from privmeasure.mechanisms import PMM, ColumnTree
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
-from privmeasure.table_release import TableRelease
+from privmeasure.releases.table import TableRelease
+from privmeasure.sources.tables import TableSource
 from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Layout, Number, Place, Schema, Time
+from privmeasure.tables.facts import conditions, forbidden_pairs
 
 COLUMNS: dict[str, Any] = {
     "sex": Category(["F", "M"]),

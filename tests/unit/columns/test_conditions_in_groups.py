@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 import privmeasure as pm
-from privmeasure.columns.conditions import Condition, Fact
-from privmeasure.columns.facts import forbidden_pairs
-from privmeasure.columns.measure import ColumnsMeasure
+from privmeasure.conditions.sets import Condition, Fact
 from privmeasure.domains import Box, Categories, Domain, Floats, Integers, Nullable, Points, Product
 from privmeasure.errors import NoRowsError, SchemaError
-from privmeasure.table_release import TableRelease
+from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.table import TableRelease
 from privmeasure.tables import Boolean, Category, Integer, Number, Schema
+from privmeasure.tables.facts import forbidden_pairs
 
 KINDS = ["a", "b", "c", "d", "e"]
 COLUMNS: dict[str, Any] = {

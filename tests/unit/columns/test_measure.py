@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import privmeasure as pm
-from privmeasure import files
-from privmeasure.columns.conditions import Condition
-from privmeasure.columns.drift import tree_distance
-from privmeasure.columns.measure import ColumnsMeasure
+from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sphere
-from privmeasure.engines.memory import ArraySource
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.mechanisms import ColumnTree
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
+from privmeasure.releases import files
+from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.drift import tree_distance
+from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport.cells import cell_norm
 
 DOMAIN = Product([Box([(0, 10)]), Categories(5), Nullable(Integers(0, 99)), Categories(2), Sphere(), Categories(1)])
@@ -88,7 +88,7 @@ def test_seeds_threads_and_pieces(release: ColumnsMeasure) -> None:
 
 
 def test_more_rows_than_one_batch(release: ColumnsMeasure, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privmeasure.columns.measure.BATCH", 1000)
+    monkeypatch.setattr("privmeasure.releases.columns.BATCH", 1000)
     for n in (2500, 7500):  # few batches, and so many that each has its thread
         rows = release.sample(n, seed=1, threads=1)
         assert len(rows) == n

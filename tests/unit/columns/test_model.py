@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from privmeasure.columns.drawing import draw, inside
-from privmeasure.columns.model import Model
-from privmeasure.columns.pairs import raked
+from privmeasure.model.drawing import draw, inside
+from privmeasure.model.graph import Model
+from privmeasure.model.pairs import raked
 
 Tables = dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
@@ -73,7 +73,7 @@ def test_one_order_for_all_columns_is_caught(monkeypatch: pytest.MonkeyPatch) ->
         out[order] = (share[:, None] > (ladder / ladder[:, -1:])[groups, :-1]).sum(axis=1)
         return out
 
-    monkeypatch.setattr("privmeasure.columns.model.draw", even)
+    monkeypatch.setattr("privmeasure.model.graph.draw", even)
     rows = Model(*star()).sample(200_000, np.random.default_rng(0))
     assert np.abs(partial_correlations(rows)).max() > 50
 

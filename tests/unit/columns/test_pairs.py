@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.columns.pairs import Pair, pair_table, raked, shrunk, simplex
+from privmeasure.model.pairs import Pair, pair_table, raked, shrunk, simplex
 
 
 def margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.columns.ranks import CLEAR, Blocks, merged, rank
+from privmeasure.model.ranks import CLEAR, Blocks, merged, rank
 
 MASSES = st.lists(st.integers(0, 50), min_size=1, max_size=64).map(np.array)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.columns.spaces import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.domains import Box, Categories, Finite, Integers, Nullable, Steps, from_json
+from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.errors import ArgumentError
 from privmeasure.testing import check_domain
 

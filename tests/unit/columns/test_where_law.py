@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privmeasure.columns import rows
-from privmeasure.columns.conditions import Condition
-from privmeasure.columns.measure import ColumnsMeasure
-from privmeasure.columns.model import Model, Table
+from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Categories, Points, Product
-from privmeasure.engines.memory import ArraySource
 from privmeasure.mechanisms import ColumnTree
+from privmeasure.model.graph import Model, Table
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
+from privmeasure.releases import rows
+from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.sources.arrays import ArraySource
 
 NEAR = np.full((3, 3), 0.04) + 0.88 * np.eye(3)
 """Neighbours are mostly equal."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables import Boolean, Category, Constant, Date, Datetime, Integer, Number, Place, Time
-from privmeasure.tables.columns import from_fields, to_fields
+from privmeasure.tables.columns.kinds import from_fields, to_fields
 
 
 @pytest.mark.parametrize(

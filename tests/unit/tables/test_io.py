@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.tables import Category, lines
-from privmeasure.tables.io import check_target, kind_of, open_table, write_table
+from privmeasure.sources import lines
+from privmeasure.sources.files import open_table
+from privmeasure.tables import Category
+from privmeasure.tables.suffixes import kind_of
+from privmeasure.tables.writing import check_target, write_table
 
 SECRET = "secretvalue"
 
@@ -388,7 +391,7 @@ def test_places_where_nothing_can_be_written(tmp_path, monkeypatch):
 FULL = """
 import resource, signal, sys, os
 import pyarrow as pa
-from privmeasure.tables.io import write_table
+from privmeasure.tables.writing import write_table
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 for name in ("t.csv", "t.csv.gz", "t.parquet"):
@@ -409,7 +412,7 @@ def test_a_full_disk_is_said_so_and_leaves_nothing(tmp_path):
 def test_files_are_read_and_written_without_pandas(tmp_path):
     code = (
         "import sys, pyarrow as pa\n"
-        "from privmeasure.tables.io import open_table, write_table\n"
+        "from privmeasure.sources.files import open_table\nfrom privmeasure.tables.writing import write_table\n"
         "parts = [None, pa.py_buffer(bytes(4) + b'\\1\\0\\0\\0'), pa.py_buffer(b'x')]\n"
         "text = pa.Array.from_buffers(pa.string(), 1, parts)\n"
         "for name in ('t.csv', 't.parquet'):\n"

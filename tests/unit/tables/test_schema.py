@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from privmeasure.domains import Product
 from privmeasure.errors import ArgumentError, DataError, ReleaseFileError, SchemaError
+from privmeasure.sources.changes import count_changes
 from privmeasure.tables import (
     Boolean,
     Category,
@@ -27,7 +28,7 @@ from privmeasure.tables import (
     Schema,
     Time,
 )
-from privmeasure.tables.clamping import advice, count_changes
+from privmeasure.tables.advice import schema_advice as advice
 from privmeasure.tables.toml import key_lines
 
 EVERYTHING = Schema(

@@ -7,12 +7,13 @@ import pytest
 
 from privmeasure import PMM, Privacy
 from privmeasure.counts import Partition
-from privmeasure.engines import table as engine
-from privmeasure.engines.table import TableSource
 from privmeasure.errors import DataError, ReleaseError
 from privmeasure.noise.entropy import Key
+from privmeasure.sources import tables as engine
+from privmeasure.sources.files import open_table
+from privmeasure.sources.tables import TableSource
 from privmeasure.tables import Category, Drop, Integer, Number, Schema
-from privmeasure.tables.io import open_table, write_table
+from privmeasure.tables.writing import write_table
 
 SCHEMA = Schema({"x": Number(0, 1), "k": Integer(0, 9), "name": Drop()})
 ALL = [Partition(())]

@@ -16,16 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import privmeasure as pm
-from privmeasure import PMM, Box, Privacy, files
-from privmeasure.blocks import BLOCK
-from privmeasure.engines.memory import ArraySource
-from privmeasure.engines.table import TableSource
+from privmeasure import PMM, Box, Privacy
 from privmeasure.errors import ArgumentError, ReleaseFileError
-from privmeasure.loading import is_release, load
 from privmeasure.noise.entropy import Key
-from privmeasure.release import CellMeasure
-from privmeasure.table_release import TableRelease
+from privmeasure.releases import files
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.releases.load import is_release, load
+from privmeasure.releases.table import TableRelease
+from privmeasure.sources.arrays import ArraySource
+from privmeasure.sources.tables import TableSource
 from privmeasure.tables import Boolean, Category, Constant, Date, Drop, Integer, Layout, Number, Place, Schema
+from privmeasure.threads import BLOCK
 
 SCHEMA = Schema(
     {
@@ -335,10 +336,10 @@ def test_sampling_a_loaded_release_never_loads_private_rooms(small, tmp_path):
     small.save(tmp_path / "x")
     code = (
         "import sys\n"
-        "from privmeasure.loading import load\n"
-        "from privmeasure.tables.io import write_table\n"
+        "from privmeasure.releases.load import load\n"
+        "from privmeasure.tables.writing import write_table\n"
         f"write_table({str(tmp_path / 'y.csv')!r}, load({str(tmp_path / 'x')!r}).batches(10))\n"
-        "rooms = ('counts', 'engines', 'metrics', 'mechanisms', 'synthesizer')\n"
+        "rooms = ('counts', 'sources', 'metrics', 'mechanisms', 'synthesizer')\n"
         "print([m for m in sys.modules if m.startswith(tuple('privmeasure.' + room for room in rooms))])\n"
         "print([m for m in ('scipy', 'ortools', 'narwhals', 'polars') if m in sys.modules])\n"
     )

@@ -1,1 +1,0 @@
-"""Wide tables as a tree of columns: released columns and pairs, and what follows from them. Public values only."""

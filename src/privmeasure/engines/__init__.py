@@ -1,1 +1,0 @@
-"""Where rows live and are counted."""

@@ -1,0 +1,313 @@
+"""The column tree: private columns, a private choice of pairs, private tables of the chosen pairs.
+
+step        what is read                       noise                                       price
+size        number of rows (if private)        Lap_Z(D / e_0)                              e_0
+columns     a tree of counts of every column   Lap_Z(D / e) a level, e the level's budget  sum of all levels' budgets
+ranks       nothing: groups of released cells                                              0
+selection   a whole-number score of each pair  one-sided geometric, scale 2 D / e_s        e_s a round
+pairs       the table of each chosen pair      Lap_Z(D / e_t) or Lap_Z(D / e_x)            e_t or e_x a pair
+the rest    nothing: columns/                                                              0
+
+D is `Privacy.sensitivity`: in a partition of all possible rows a person changes the counts by at most D in l_1
+(rows_per_person rows come or go; under "replace" each leaves one cell and enters another). Every partition is fixed by
+public values and earlier releases, so the steps compose adaptively and their prices add up: docs/proofs/selection.md.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from privmeasure.counts import Axis, Partition, Progress, Source
+from privmeasure.domains import Bools, Domain, Product, check_own
+from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
+from privmeasure.errors import ArgumentError, is_whole
+from privmeasure.estimates.linear import Estimate, noise_variance
+from privmeasure.mechanisms.base import gate, public_total
+from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
+from privmeasure.mechanisms.tree import add_noise, consistent_leaves, kept_counts, noisy_levels, total_estimate
+from privmeasure.model.pairs import Pair
+from privmeasure.model.ranks import Blocks, Groups, rank
+from privmeasure.noise.entropy import Key
+from privmeasure.noise.law import check_scale
+from privmeasure.origin import Origin
+from privmeasure.plans.column_schedule import Split, column_plan, plan_pairs, split_over
+from privmeasure.plans.columns import MOST_COLUMNS, ColumnPlan, rows_error
+from privmeasure.plans.plan import RowsAre
+from privmeasure.plans.recipe import DEFAULT
+from privmeasure.privacy import Privacy
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.threads import thread_count
+
+Masks = Callable[[int], Sequence[Bools]]
+"""For a level, sets of its cells."""
+
+
+@dataclass(frozen=True)
+class ColumnTree:
+    """The mechanism for wide tables: columns one by one, and the pairs of columns that tell most.
+
+    `apart[j](level)` are sets of cells of column j that no rank cell may straddle, so that facts about them can be kept
+    exactly. With `neighbours="add-remove"` the number of rows is private: unless a public number `rows` is given, a
+    noisy one is bought first; in both cases the released number is what that one and all columns say together.
+
+    Guarantee:  privacy   epsilon-DP: the budgets of all steps sum to at most epsilon, in exact fractions
+                accuracy  see `plan`: each column's own guarantee, nothing for the joint distribution
+                cost      O(rows k^2) to count all pairs of k columns; at most 2^24 cells of pairs
+
+    Examples:
+        >>> from privmeasure.domains import Box, Categories
+        >>> mechanism = ColumnTree(Product([Box([(0, 1)]), Categories(5), Categories(2)]), Privacy(1, "replace"))
+        >>> plan = mechanism.plan(10_000)
+        >>> plan.tree_pairs, plan.extra_pairs, plan.spent
+        (2, 1, Fraction(1, 1))
+    """
+
+    domain: Product
+    privacy: Privacy
+    rows: int | None = None
+    threads: int | None = None
+    apart: Mapping[int, Masks] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked before data are touched."""
+        if not isinstance(self.domain, Product) or len(self.domain.factors) > MOST_COLUMNS:
+            raise ArgumentError(
+                f"domain must be a Product of at most {MOST_COLUMNS} columns, got {type(self.domain).__name__}. "
+                "Use Product([domain, ...]), a domain a column."
+            )
+        check_own(self.domain)
+        if self.rows is not None and not (is_whole(self.rows) and 1 <= self.rows < 2**53):
+            raise ArgumentError(f"rows must be a whole number from 1 to 2**53, got {self.rows!r}.")
+        object.__setattr__(self, "rows", self.rows if self.rows is None else int(self.rows))
+        thread_count(self.threads)
+        for rows in (1, 2**52):  # shares fall or rise with the rows: if both ends are within reach, all between are
+            self.plan(rows)
+
+    # ------------------------------------------------------------------------------------------------- planning
+
+    @cached_property
+    def spaces(self) -> tuple[Domain, ...]:
+        """The space that each column is measured on."""
+        return tuple(column_space(factor) for factor in self.domain.factors)
+
+    @property
+    def _buys_size(self) -> bool:
+        return self.rows is None and not self.privacy.rows_are_public
+
+    def plan(self, rows: int | None = None) -> ColumnPlan:
+        """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing."""
+        rows = self.rows if rows is None else rows
+        if rows is None or not is_whole(rows) or not 1 <= rows < 2**53:
+            raise ArgumentError(
+                f"rows must be a whole number from 1 to 2**53, got {rows!r}. Give the number of rows to plan for: "
+                "a public one, or a guess. It is not read from data."
+            )
+        split = self._split(int(rows) if self.rows is None else self.rows)
+        return self._plan(split, int(rows), "public" if rows == self.rows else "assumed")
+
+    def _split(self, rows: int) -> Split:
+        return split_over(self.spaces, self.privacy, rows, buy_size=self._buys_size)
+
+    def _plan(self, split: Split, rows: int, rows_are: RowsAre) -> ColumnPlan:
+        scales = [{level: self.privacy.sensitivity / e for level, e in own.items()} for own in split.columns]
+        error = rows_error(self.privacy, split.size, scales)
+        columns = tuple(
+            column_plan(space, budgets, self.privacy, rows, rows_are, error)
+            for space, budgets in zip(self.spaces, split.columns, strict=True)
+        )
+        sizes = [space.size(finest_level(space)) for space in self.spaces]
+        sizes = [size for size in sizes if size > 1]
+        pairs = plan_pairs(sizes, self.privacy, split, rows)
+        kept = [min(size, pairs.sides[0]) for size in sizes]
+        plan = ColumnPlan(
+            privacy=self.privacy,
+            rows=rows,
+            rows_are=rows_are,
+            size_budget=split.size,
+            columns=columns,
+            rounds=pairs.tree + pairs.extra if pairs.round_budget else 0,
+            round_budget=pairs.round_budget,
+            tree_pairs=pairs.tree,
+            tree_budget=pairs.tree_budget,
+            extra_pairs=pairs.extra,
+            extra_budget=pairs.extra_budget,
+            pair_sides=pairs.sides,
+            diameter=self.domain.diameter(0),
+            memory_bytes=6 * (sum(kept) ** 2 - sum(size**2 for size in kept))  # 12 bytes a cell of every pair
+            + sum(column.memory_bytes for column in columns),
+        )
+        checked = [self.privacy.sensitivity / split.size] if split.size else []
+        checked += [plan.selection_scale, plan.tree_scale, plan.extra_scale]
+        for scale in [*checked, *(scale for column in columns for scale in column.scales)]:
+            if scale:
+                check_scale(scale)  # before anything is spent
+        return plan
+
+    # ------------------------------------------------------------------------------------------------- the gate
+
+    def release(self, source: Source, key: Key, progress: Progress | None = None) -> ColumnsMeasure:
+        """Spend the budget and return what anyone may see; the key is destroyed."""
+        with gate(key):
+            return self._release(source, key, progress or (lambda stage, fraction: None))
+
+    def _release(self, source: Source, key: Key, progress: Progress) -> ColumnsMeasure:
+        first, known, split = self._size(source, key)
+        noisy, variances = self._noisy_columns(source, split, key, progress)
+        # From here on the noisy counts of the columns are public.
+        if self.privacy.rows_are_public:
+            rows, best = first, float(first)
+        else:
+            known += [
+                total_estimate(self.spaces[j], noisy[j], variances[j], max(variances[j]))
+                for j in range(len(noisy))
+                if noisy[j]
+            ]
+            best = sum(y / v for y, v in known) / sum(1 / v for _, v in known)
+            rows = max(1, round(best))
+        plan = self._plan(split, rows, "public" if self.privacy.rows_are_public else "released")
+        columns = tuple(
+            self._column(j, plan, noisy[j], variances[j], best, private=key.private) for j in range(len(self.spaces))
+        )
+        ranks = tuple(self._ranks(j, column, max(1, plan.pair_sides[0])) for j, column in enumerate(columns))
+        pairs: tuple[Pair, ...] = ()
+        if plan.tree_pairs:
+            pairs = self._pairs(source, columns, ranks, plan, key, progress)
+        progress("release", 1.0)
+        return ColumnsMeasure(
+            domain=self.domain,
+            plan=plan,
+            columns=columns,
+            ranks=ranks,
+            pairs=pairs,
+            private=key.private,
+            origin=Origin.of(key.release_id),
+        )
+
+    def _size(self, source: Source, key: Key) -> tuple[int, list[tuple[float, float]], Split]:
+        """Return a public number of rows to plan with, its estimates with their variances, and the split of epsilon.
+
+        PRIVATE: the number of rows is read here and nowhere else. Under "replace" it is public; else it is read only
+        to be released with noise Lap_Z(D / e_0), which is e_0-DP as a person owns at most D rows.
+        """
+        if self.privacy.rows_are_public:
+            (everyone,) = source.count([Partition(())])
+            total, _ = public_total(everyone.total, self.privacy, self.privacy.epsilon, key)
+            return total, [], self._split(self.rows or total)
+        split = self._split(self.rows or 1)  # what the size costs does not depend on the rows
+        if not split.size:
+            return self.rows or 1, [], split
+        (everyone,) = source.count([Partition(())])
+        scale = self.privacy.sensitivity / split.size
+        true, everyone.counts = np.array([everyone.total]), np.empty(0, np.int64)  # used up
+        total = int(add_noise(true, 0, scale, key, part=0, threads=1)[0])
+        return max(1, total), [(float(total), noise_variance(scale))], self._split(self.rows or max(1, total))
+
+    def _noisy_columns(
+        self, source: Source, split: Split, key: Key, progress: Progress
+    ) -> tuple[list[dict[int, Estimate]], list[dict[int, float]]]:
+        """Return the noisy counts of the measured levels of every column, and the variances of their noise.
+
+        PRIVATE counts come in, in one pass, and are used up. Each level of each column is a histogram of disjoint cells
+        that public values fixed: it changes by at most D in l_1, so noise of scale D / e makes it e-DP.
+        """
+        scales = [
+            {level: self.privacy.sensitivity / budget for level, budget in levels.items()} for levels in split.columns
+        ]
+        measured = [j for j, levels in enumerate(scales) if levels]
+        axes = [Axis(self.spaces[j], max(scales[j]), columns=self.domain.columns[j]) for j in measured]
+        counts = source.count([Partition((axis,)) for axis in axes], progress) if measured else []
+        noisy: list[dict[int, Estimate]] = [{} for _ in scales]
+        for j, true in zip(measured, counts, strict=True):
+            noisy[j] = noisy_levels(
+                true, scales[j], max(scales[j]), key, part=1 + j, threads=thread_count(self.threads)
+            )
+        return noisy, [{level: noise_variance(scale) for level, scale in levels.items()} for levels in scales]
+
+    def _column(
+        self,
+        j: int,
+        plan: ColumnPlan,
+        noisy: dict[int, Estimate],
+        variances: dict[int, float],
+        best: float,
+        *,
+        private: bool,
+    ) -> CellMeasure:
+        """Return the released measure of one column: post-processing."""
+        space, own = self.spaces[j], plan.columns[j]
+        kept = kept_counts(space, noisy, own.depth)
+        mass = consistent_leaves(space, noisy, variances, plan.rows, own.depth, DEFAULT, root=best)
+        cells = np.flatnonzero(mass)
+        return CellMeasure(
+            domain=space,
+            cells=cells.astype(np.uint64),
+            mass=mass[cells],
+            plan=own,
+            recipe=DEFAULT.to_json(),
+            placement=DEFAULT.placement,
+            private=private,
+            noisy=kept,
+        )
+
+    def _ranks(self, j: int, column: CellMeasure, most: int) -> Groups:
+        """Return the rank cell of every cell of a column: a function of released masses."""
+        mass = np.zeros(1 << column.level)
+        mass[column.cells.view(np.int64)] = column.mass
+        space, apart = self.spaces[j], self.apart[j](column.level) if j in self.apart else ()
+        return rank(
+            mass,
+            most,
+            ordered=is_ordered(space),
+            blocks=_blocks(column),
+            alone=missing_cell(space, column.level),
+            apart=apart,
+        )
+
+    def _pairs(
+        self,
+        source: Source,
+        columns: Sequence[CellMeasure],
+        ranks: Sequence[Groups],
+        plan: ColumnPlan,
+        key: Key,
+        progress: Progress,
+    ) -> tuple[Pair, ...]:
+        """Count all pairs on rank cells in one pass, choose some and return their noisy tables."""
+        active = [j for j, column in enumerate(columns) if column.level > 0]
+        axes = {j: Axis(self.spaces[j], columns[j].level, self.domain.columns[j], ranks[j]) for j in active}
+        names = list(combinations(active, 2))
+        counts = source.count([Partition((axes[i], axes[j])) for i, j in names], progress)
+        ranked = [
+            self._ranked(j, column, groups) for j, (column, groups) in enumerate(zip(columns, ranks, strict=True))
+        ]
+        try:
+            return TruePairs(names, counts, ranked, plan).chosen(key)
+        finally:
+            for true in counts:  # used up, whatever happened: nobody keeps the true counts alive
+                true.counts = np.empty(0, np.int64)
+
+    def _ranked(self, j: int, column: CellMeasure, groups: Groups) -> RankedColumn:
+        """Return the released masses of the rank cells of a column, with what its coarser groups must keep apart."""
+        missing = missing_cell(self.spaces[j], column.level)
+        cells, blocks = column.cells.view(np.int64), _blocks(column)
+        margin = np.bincount(groups[cells], weights=column.mass, minlength=int(groups.max()) + 1)
+        alone = None if missing is None or missing not in cells else int(groups[missing])
+        return RankedColumn(
+            margin.astype(np.float64),
+            ordered=is_ordered(self.spaces[j]),
+            blocks=blocks and blocks[cells].of_groups(groups[cells]),
+            alone=alone,
+        )
+
+
+def _blocks(column: CellMeasure) -> Blocks | None:
+    """Return the coarse cells of a number, which were measured with less noise than its fine cells: public."""
+    plan = column.plan
+    if column.domain.width > 1 or len(plan.levels) < 2:
+        return None
+    coarse = np.arange(1 << column.level) >> (column.level - plan.levels[-2])
+    return Blocks(coarse, np.full(1 << column.level, noise_variance(plan.scales[-1])))

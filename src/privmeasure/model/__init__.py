@@ -1,0 +1,1 @@
+"""Noisy columns and pairs become rows of rank cells."""

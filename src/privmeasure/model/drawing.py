@@ -1,0 +1,105 @@
+"""Drawing many rows at once, evenly spread: fewer surprises than independent draws, the same law for every row."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Floats
+from privmeasure.model.ranks import Groups
+
+Key = NDArray[np.signedinteger[Any]]
+"""For every row the number of its group: all rows of a group are drawn from one distribution."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""The golden ratio less 1, in units of 2^-64: arithmetic modulo 1 is that of words."""
+BLOCK = 1 << 14
+"""Groups whose distributions are held at a time."""
+
+
+def by_group(key: Key, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the rows sorted by group, in a fresh random order inside each.
+
+    Fresh for every column: two columns that are drawn given a third are then independent given it. With one order for
+    both, a row that is high in its group for the one would be high for the other.
+    """
+    order = rng.permutation(len(key))
+    for shift in range(0, (size - 1).bit_length(), 16):  # 16 bits at a time: words that are sorted in linear time
+        digit = (key >> shift).astype(np.uint16) if size > 1 << 16 else key.astype(np.uint16)
+        order = order.take(np.argsort(digit.take(order), kind="stable"))
+    return order
+
+
+def draw(
+    key: Key, size: int, weights: Callable[[slice], NDArray[np.floating[Any]]], rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """Return for every row a number drawn in proportion to the weights of its group.
+
+    `weights(groups)` gives a matrix, a row for each group of the slice. Systematic: of the c rows of a group as many
+    get a number as steps of 1/c, from a random start, fall on its share; which of them is up to their random order. The
+    starts of the groups are multiples of the golden ratio, so that small groups are evenly spread together.
+    """
+    order = by_group(key, size, rng)
+    counts, starts = np.bincount(key, minlength=size), _golden(size, rng)
+    drawn, done = np.empty(len(key), np.int32), 0
+    for first in range(0, size, BLOCK):
+        here = slice(first, min(first + BLOCK, size))
+        rows = int(counts[here].sum())
+        if rows:
+            ladder = np.cumsum(weights(here), axis=1, dtype=np.float64)
+            ladder /= ladder[:, -1:]
+            steps = _steps(ladder, counts[here], starts[here])
+            numbers = np.tile(np.arange(ladder.shape[1], dtype=np.int32), len(ladder))
+            drawn[order[done : done + rows]] = np.repeat(numbers, steps.ravel())
+            done += rows
+    return drawn
+
+
+def _steps(ladder: Floats, counts: NDArray[np.int64], starts: Floats) -> NDArray[np.int64]:
+    """Return how many of the rows of each group fall on each of its shares; ladders end at 1."""
+    reached = np.floor(ladder * counts[:, np.newaxis] + starts[:, np.newaxis]).astype(np.int64)
+    np.minimum(reached, counts[:, np.newaxis], out=reached)
+    reached[:, -1] = counts  # whatever the floats say, every row gets a number
+    reached[:, 1:] -= reached[:, :-1].copy()
+    return reached
+
+
+def _golden(count: int, rng: np.random.Generator) -> Floats:
+    """Return the multiples of the golden ratio modulo 1, from a random start, as multiples of 2^-53, in random order.
+
+    The order is fresh for every column: where groups have a row or two each, two columns with the same groups would
+    otherwise follow the same steps, and depend on each other.
+    """
+    words = np.arange(count, dtype=np.uint64)
+    words *= GOLDEN
+    words += rng.integers(0, 1 << 64, dtype=np.uint64)
+    words >>= np.uint64(11)
+    rng.shuffle(words)
+    return np.asarray(words * 2.0**-53, np.float64)
+
+
+def inside(ranks: Groups, mass: Floats, cell: Key, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return for every row, given its rank cell, one of the cells of that group, in proportion to the mass.
+
+    Systematic inside each group, as in `draw`, so that cells come out in the proportions of the released column.
+    """
+    size = int(ranks.max()) + 1
+    filled = np.flatnonzero(mass > 0)
+    members = filled[np.argsort(ranks[filled], kind="stable")]
+    groups = ranks[members]
+    first = np.searchsorted(groups, np.arange(size + 1))
+    if len(members) == size and (np.diff(first) == 1).all():
+        return members.take(cell)
+    counts, starts = np.bincount(cell, minlength=size), _golden(size, rng)
+    ladder = np.concatenate(([0.0], np.cumsum(mass[members])))
+    low, whole = ladder[first[:-1]], np.diff(ladder[first])
+    share = (ladder[1:] - low.take(groups)) / whole.take(groups)
+    reached = np.floor(share * counts.take(groups) + starts.take(groups)).astype(np.int64)
+    np.minimum(reached, counts.take(groups), out=reached)
+    reached[first[1:] - 1] = counts  # whatever the floats say, every row gets a cell
+    before = np.concatenate(([0], reached[:-1]))
+    before[first[:-1]] = 0
+    drawn = np.empty(len(cell), np.int64)
+    drawn[by_group(cell, size, rng)] = np.repeat(members, reached - before)
+    return drawn

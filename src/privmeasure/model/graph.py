@@ -1,0 +1,211 @@
+"""Columns as a graph: released margins, and the tables of measured pairs. Columns are drawn one after the other."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Bools, Floats
+from privmeasure.model.conditional import Combinations, Conditional, Parent, conditional
+from privmeasure.model.drawing import Key, draw
+from privmeasure.model.pairs import Pair, pair_table, raked
+from privmeasure.model.ranks import Groups
+
+Table = tuple[Floats, Groups, Groups]
+"""Masses of a pair, and the maps from rank cells of its two columns to rows and columns of the masses."""
+Cells = NDArray[np.int32]
+"""A rank cell for every row."""
+
+Law = tuple[list[int], Conditional] | None
+"""The parents of a column and its distribution given them; None for a column without parents."""
+
+FITTED_ON = 1 << 16
+"""Rows of the model that conditionals are fitted on where the rows at hand are not those of the model."""
+
+
+class Model:
+    """A distribution of rank cells with the released margins and, as nearly as they allow, the tables of the pairs.
+
+    Columns come in the order of maximum cardinality: next is the one with most measured pairs among those before it,
+    ties going to the strongest dependence. Each is drawn given all of these at once, so children of one parent are
+    independent given it. `forbidden[i, j]` (rank cells of i by those of j) are combinations that are never drawn.
+
+    Examples:
+        >>> half = np.array([5.0, 5.0])
+        >>> model = Model([half, half], {(0, 1): (np.diag(half), np.arange(2), np.arange(2))})
+        >>> first, second = model.sample(1000, np.random.default_rng(0))
+        >>> bool((first == second).all()), abs(int(first.sum()) - 500) <= 1
+        (True, True)
+    """
+
+    def __init__(
+        self,
+        margins: Sequence[Floats],
+        tables: Mapping[tuple[int, int], Table],
+        *,
+        forbidden: Mapping[tuple[int, int], Bools] | None = None,
+    ) -> None:
+        """Take masses of the rank cells of each column, and those of pairs of columns."""
+        self.margins = [np.asarray(margin, np.float64) for margin in margins]
+        self._tables: dict[tuple[int, int], Table] = {}
+        self._allowed: dict[tuple[int, int], Bools] = {}
+        self._strength: dict[tuple[int, int], float] = {}
+        self._fitted: dict[int, dict[int, Law]] = {}
+        for (i, j), table in tables.items():
+            self._add(i, j, table)
+        for (i, j), never in (forbidden or {}).items():
+            self._forbid(i, j, never)
+        self._near = [{j for j in range(len(margins)) if (i, j) in self._tables} for i in range(len(margins))]
+
+    @classmethod
+    def of_pairs(
+        cls,
+        margins: Sequence[Floats],
+        pairs: Sequence[Pair],
+        total: int,
+        *,
+        forbidden: Mapping[tuple[int, int], Bools] | None = None,
+    ) -> "Model":
+        """Return the model of measured pairs: of their tables, made consistent with the margins."""
+        tables: dict[tuple[int, int], Table] = {
+            (pair.first, pair.second): (
+                pair_table(pair, margins[pair.first], margins[pair.second], float(total)),
+                pair.first_groups,
+                pair.second_groups,
+            )
+            for pair in pairs
+        }
+        return cls(margins, tables, forbidden=forbidden)
+
+    def _add(self, i: int, j: int, table: Table) -> None:
+        masses, rows, columns = table
+        self._tables[i, j], self._tables[j, i] = (masses, rows, columns), (masses.T, columns, rows)
+        independent = np.outer(masses.sum(axis=1), masses.sum(axis=0)) / max(masses.sum(), 1e-300)
+        self._strength[i, j] = self._strength[j, i] = float(np.abs(masses - independent).sum())
+
+    def _forbid(self, i: int, j: int, never: Bools) -> None:
+        """Put zeros in the table of a pair, over rank cells; what was there goes where the margins allow."""
+        allowed = ~never & self._allowed.get((i, j), np.bool_(True))
+        shares = [margin / max(float(margin.sum()), 1e-300) for margin in (self.margins[i], self.margins[j])]
+        masses = np.outer(self.margins[i], shares[1])
+        if (i, j) in self._tables:
+            table, rows, columns = self._tables[i, j]
+            inside = [
+                margin / np.maximum(np.bincount(groups, weights=margin)[groups], 1e-300)
+                for margin, groups in ((self.margins[i], rows), (self.margins[j], columns))
+            ]
+            masses = table[np.ix_(rows, columns)] * np.outer(*inside)
+        masses = raked(masses * allowed, self.margins[i], self.margins[j])
+        self._add(i, j, (masses, np.arange(len(masses)), np.arange(masses.shape[1])))
+        self._allowed[i, j], self._allowed[j, i] = allowed, allowed.T
+
+    def order(self, first: int | None = None) -> list[int]:
+        """Return the order in which columns are drawn; `first` puts a column at its head."""
+        total = [sum(self._strength[i, j] for j in near) for i, near in enumerate(self._near)]
+        order = [int(np.argmax(total)) if first is None else first]
+        rest = [c for c in range(len(self.margins)) if c != order[0]]
+        placed = [{order[0]} & near for near in self._near]
+        strongest = [max((self._strength[c, s] for s in placed[c]), default=0.0) for c in range(len(self.margins))]
+        while rest:
+            column = max(rest, key=lambda c: (len(placed[c]), strongest[c], total[c]))
+            rest.remove(column)
+            order.append(column)
+            for c in self._near[column]:
+                placed[c].add(column)
+                strongest[c] = max(strongest[c], self._strength[c, column])
+        return order
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[Cells]:
+        """Return n rows: for each column the rank cells."""
+        return self._sample(self.order(), n, rng)[0]
+
+    def given(self, column: int, cells: Cells, rng: np.random.Generator) -> list[Cells]:
+        """Return rows whose rank cells in one column are given, the others drawn given these.
+
+        Columns come in the order that begins with that one. Where some column has several parents another order is
+        another law: see `same_law_from`.
+        """
+        order = self.order(column)
+        drawn = {column: cells}
+        self._draw_next(order[1:], self._laws(order), drawn, len(cells), rng)
+        return [drawn[c] for c in range(len(self.margins))]
+
+    def among(self, column: int, n: int, meant: Callable[[Cells], Bools], rng: np.random.Generator) -> list[Cells]:
+        """Return those of n rows that are meant, as their rank cells in one column tell.
+
+        Columns come in the order of `sample`; after that one, only rows that are kept go on.
+        """
+        order = self.order()
+        laws, head = self._laws(order), order.index(column) + 1
+        drawn: dict[int, Cells] = {}
+        self._draw_next(order[:head], laws, drawn, n, rng)
+        keep = np.flatnonzero(meant(drawn[column]))
+        drawn = {c: cells.take(keep) for c, cells in drawn.items()}
+        self._draw_next(order[head:], laws, drawn, len(keep), rng)
+        return [drawn[c] for c in range(len(self.margins))]
+
+    def same_law_from(self, column: int) -> bool:
+        """Say whether rows drawn from one column on have the law of those of `sample`.
+
+        They do where no column has several parents (pairs then are as measured in any direction), or where the column
+        comes first anyhow.
+        """
+        order = self.order()
+        several = any(len(self._near[c].intersection(order[:i])) > 1 for i, c in enumerate(order))
+        return column == order[0] or not several
+
+    def _laws(self, order: Sequence[int]) -> dict[int, Law]:
+        """Return conditionals that are fitted to rows of the whole model: rows that are chosen are not like them."""
+        if order[0] not in self._fitted:  # always the same rows: what is drawn depends on the seed alone
+            self._fitted[order[0]] = self._sample(order, FITTED_ON, np.random.default_rng(0))[1]
+        return self._fitted[order[0]]
+
+    def _draw_next(
+        self,
+        columns: Sequence[int],
+        laws: Mapping[int, Law],
+        drawn: dict[int, Cells],
+        n: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Add these columns to those that n rows have already."""
+        for c in columns:
+            law = laws[c]
+            if law is None:
+                drawn[c] = self._alone(c, n, rng)
+                continue
+            names, conditional_ = law
+            parents = self._parents(c, names, drawn)
+            rows = Combinations.of([p.key for p in parents], [len(p.table) for p in parents])
+            drawn[c] = _drawn(conditional_, rows, rng)
+
+    def _sample(self, order: Sequence[int], n: int, rng: np.random.Generator) -> tuple[list[Cells], dict[int, Law]]:
+        """Return rows, and for each column its parents and its distribution given them."""
+        drawn: dict[int, Cells] = {}
+        fitted: dict[int, Law] = {}
+        for c in order:
+            names = [s for s in order if s in drawn and s in self._near[c]]
+            # the largest table first, as the conditional has them
+            names.sort(key=lambda s: -self._tables[s, c][0].size)
+            if not names:
+                drawn[c], fitted[c] = self._alone(c, n, rng), None
+                continue
+            law, rows = conditional(self.margins[c], self._parents(c, names, drawn))
+            drawn[c], fitted[c] = _drawn(law, rows, rng), (names, law)
+        return [drawn[c] for c in range(len(self.margins))], fitted
+
+    def _parents(self, column: int, names: Sequence[int], drawn: Mapping[int, Cells]) -> list[Parent]:
+        parents = []
+        for s in names:
+            table, rows, columns = self._tables[s, column]
+            key: Key = drawn[s] if len(rows) == len(table) else rows.take(drawn[s])
+            parents.append(Parent(table, key, columns, self._allowed.get((s, column))))
+        return parents
+
+    def _alone(self, column: int, n: int, rng: np.random.Generator) -> Cells:
+        margin = self.margins[column][np.newaxis]
+        return draw(np.zeros(n, np.int32), 1, lambda _: margin, rng)
+
+
+def _drawn(law: Conditional, rows: Combinations, rng: np.random.Generator) -> Cells:
+    return draw(rows.of_row, len(rows.groups[0]), lambda here: law.weights([group[here] for group in rows.groups]), rng)

@@ -1,0 +1,1 @@
+"""Before the noise: what will be measured, what it costs and what is guaranteed."""

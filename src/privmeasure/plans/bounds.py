@@ -1,0 +1,173 @@
+"""The theorems as code: upper bounds of the expected W1 distance between the data and the release.
+
+Notation:   sigma_j noise scale of level j    Delta_j sum of the diameters of level j, Delta_-1 = Delta_0
+            n rows    r depth    delta leaf diameter    rho largest distance of a point from its representative
+            V_j variance of the estimated difference of two siblings of level j
+            D diameter    R_j of a box: see `box_cuts`
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from privmeasure.domains import Box, Domain
+from privmeasure.estimates.linear import level_variances, noise_variance
+from privmeasure.transport.cells import corner_distance
+
+Scales = Mapping[int, Fraction]
+"""The noise scale of every measured level."""
+
+
+def hvz(domain: Domain, scales: Scales, depth: int, rows: int) -> float:
+    """Return the paper's accuracy bound with its own constant: (2 sqrt2 / n) sum_j sigma_j Delta_(j-1) + delta.
+
+    Needs every level measured. The paper's optimised form prints sqrt2 where its proof gives 2 sqrt2.
+
+    References: [HVZ23] accuracy theorem and its optimised form, constant corrected
+    """
+    noise = sum(float(scale) * domain.total_diameter(max(0, level - 1)) for level, scale in scales.items())
+    return 2 * math.sqrt(2) * noise / rows + domain.diameter(depth)
+
+
+def t1(domain: Domain, scales: Scales, rows: int, rho: float) -> float:
+    """Return T1: (1/n) [sigma_0 Delta_0 + (3/2) sum_(j>=1) sigma_j Delta_(j-1)] + rho, for any comparable rule.
+
+    Needs every level measured and no inference. E max(|l0|, |l1|) <= (3/2) sigma for two independent Lap_Z(sigma).
+
+    References: T1 of docs/mathematics.md, sharpening [HVZ23]
+    """
+    root = float(scales.get(0, 0)) * domain.diameter(0)
+    noise = sum(float(scale) * domain.total_diameter(level - 1) for level, scale in scales.items() if level > 0)
+    return (root + 1.5 * noise) / rows + rho
+
+
+def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> float:
+    """Return T3, the bound of the isotonic rule on an interval cut into equal cells.
+
+        (1/n) [sqrt(2/pi) sqrt(sum_j V_j (1 + 2 4^-(r-j+1)) / 12) + sigma_0 / 2 + 1/2] + rho,  in diameters.
+
+    The isotonic projection costs nothing, so this is the distance of the raw best linear estimate. A noisy number of
+    rows stretches the distribution function and adds at most half its error.
+
+    References: T3 of docs/mathematics.md
+    """
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    noise = 0.0
+    if depth > 0:
+        variance = level_variances(measured, depth, blue=True)
+        levels = range(1, depth + 1)
+        noise = math.sqrt(sum(2 * variance[j] * (1 + 2 * 4.0 ** -(depth - j + 1)) / 12 for j in levels))
+    total = math.sqrt(2 / math.pi) * noise + float(scales.get(0, 0)) / 2 + 0.5
+    return domain.diameter(0) * total / rows + rho
+
+
+def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blue: bool) -> float:
+    """Return T2: (1/n) [sigma_0 Delta_0 + sum_(j>=1) Delta_(j-1) (E_j + 1) / 2] + rho, for the signed rule.
+
+    E_j bounds the expected error of the difference of two siblings: sqrt(2/pi) sqrt(V_j) for any sum of noise, and
+    (3/2) sigma_j for two single noisy counts. The 1 is the rounding to integers. In trees with structural zeros the
+    variances of the even tree are upper bounds.
+
+    References: T2 of docs/mathematics.md
+    """
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    total = float(scales.get(0, 0)) * domain.diameter(0)
+    if depth > 0:
+        variance = level_variances(measured, depth, blue=blue)
+        for level in range(1, depth + 1):
+            error = math.sqrt(2 / math.pi * 2 * variance[level])
+            if not blue and level in scales:
+                error = min(error, 1.5 * float(scales[level]))
+            total += domain.total_diameter(level - 1) * (error + 1) / 2
+    return total / rows + rho
+
+
+def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool) -> float:
+    """Return T5: (1/n) [sqrt(sum_j V_j R_j^2 / 12) + sigma_0 D] + s, for the raw estimate spread over its cells.
+
+    It bounds the expected d_BL between the data and the signed measure that the estimates are before they are made
+    consistent, the mass of each leaf spread evenly over its cell; s is the mean distance from a corner of a leaf to
+    its points. Levels add in quadrature, so it is about 4 times below T2. It is not a bound of a release: the signed
+    rule is no nearest-point projection, and for masses at centres the statement is false.
+
+    References: T5 of docs/mathematics.md
+    """
+    root = float(scales.get(0, 0)) * domain.diameter(0)
+    norm = spread_norm(domain, difference_variances(scales, depth, blue=blue), depth)
+    return (norm + root) / rows + corner_distance(domain, depth)
+
+
+def difference_variances(scales: Scales, depth: int, *, blue: bool) -> list[float]:
+    """Return V_j = 2 C_j of the levels 1, ..., depth of an even tree, and 0 for level 0, which is known or apart."""
+    if depth == 0:
+        return [0.0]
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    return [0.0] + [2 * variance for variance in level_variances(measured, depth, blue=blue)[1:]]
+
+
+def box_cuts(domain: Box, depth: int) -> Iterator[tuple[int, int, float, int]]:
+    """Yield each level j with the axis that it cuts, R_j, and how often the axis is cut from j on.
+
+    R_j is the volume of the box over the area of the cut, both in units of the metric: a unit of mass that crosses the
+    cuts of level j, spread evenly, is a flow of density R_j over a unit of length. R_j = w 2^(cuts of other axes).
+
+    Examples:
+        >>> list(box_cuts(Box([(0, 1), (0, 1)]), 3))
+        [(1, 0, 1.0, 2), (2, 1, 2.0, 1), (3, 0, 2.0, 1)]
+    """
+    last = domain.cuts(depth)
+    for level in range(1, depth + 1):
+        before, after = domain.cuts(level - 1), domain.cuts(level)
+        axis = next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a < b)
+        yield level, axis, domain.weights[axis] * 2.0 ** (level - 1 - before[axis]), last[axis] - before[axis]
+
+
+def spread_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
+    """Return a bound of E||xi||_BL for an error xi of total 0, its leaf masses spread evenly: T5's noise term.
+
+    The constant of E|X| <= sqrt(2/pi) sd(X) is had on a line only: elsewhere a flow has several components.
+    """
+    square = sum(variance[level] * r * r / 12 for level, _, r, _ in box_cuts(domain, depth))
+    return math.sqrt(square * (2 / math.pi if domain.width == 1 else 1.0))
+
+
+def centre_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
+    """Return a bound of E||xi||_BL for an error xi of total 0, its leaf masses at the centres of the cells.
+
+        sqrt(2/pi) sum over axes of sqrt( sum over the levels j that cut it of V_j R_j^2 (1 + 2 4^-c_j) / 12 )
+
+    with c_j the cuts of the axis from j on: flows go from centre to centre, along one axis at a time. On a line it is
+    the noise term of T3.
+    """
+    squares = [0.0] * domain.width
+    for level, axis, r, cuts in box_cuts(domain, depth):
+        squares[axis] += variance[level] * r * r * (1 + 2 * 4.0**-cuts) / 12
+    return math.sqrt(2 / math.pi) * sum(map(math.sqrt, squares))
+
+
+def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:
+    """Return the bound of PSMM: (2/n) E||xi|| + rho, the norm of the noise xi bounded along axes or the tree.
+
+    The truth is among the measures that are searched, so the closest one is at most twice as far from it as the noisy
+    histogram is. With T the sum of the noise, v its variance in a cell and m cells,
+
+        E||xi|| <= N + (D/2) E|T|,    E|T| <= sqrt(2/pi) sqrt(m v),
+        N = sqrt(2/pi) sum_(j>=1) Delta_(j-1) sqrt(2 2^(r-j) v) / 2,   or, on a box, `centre_norm` if that is less.
+
+    Functions with values in [-D/2, D/2] tell measures of equal totals apart, hence D/2. A total that is noisy itself
+    adds D/2 of its error to the norm.
+
+    References: [HVZ23] accuracy of Algorithm 1, with the bound of docs/mathematics.md
+    """
+    if level == 0:
+        return rho  # one cell: nothing can be in a wrong one
+    v, constant, half = noise_variance(scales[level]), math.sqrt(2 / math.pi), domain.diameter(0) / 2
+    variance = [2 * 2.0 ** (level - j) * v for j in range(level + 1)]
+    norm = constant * sum(domain.total_diameter(j - 1) * math.sqrt(variance[j]) / 2 for j in range(1, level + 1))
+    if isinstance(domain, Box):
+        norm = min(norm, centre_norm(domain, variance, level))
+    total = constant * math.sqrt(domain.size(level) * v)
+    norm += half * total
+    if not exact_total:
+        norm += half * (float(scales[0]) if 0 in scales else total)
+    return 2 * norm / rows + rho

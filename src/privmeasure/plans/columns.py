@@ -1,0 +1,319 @@
+"""What the column tree will do and what it promises, as a value: made from public numbers alone."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, get_args
+
+from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.estimates.linear import level_variances, noise_variance
+from privmeasure.plans.plan import Bound, Plan, RowsAre
+from privmeasure.privacy import Privacy, read_fraction
+
+MOST_COLUMNS = 4096
+"""More columns are a mistake, or a hand-edited file."""
+DEEPEST_COLUMN = 22
+"""The deepest level of a column: a file of finer cells would not be read again, nor would memory hold them."""
+MOST_CELLS = 1 << 28
+"""Cells of all columns together that a file may list, each once for its mass and once for each measured level."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """The split of one budget over columns, selection and pairs. Frozen; `to_json` and `from_json` are inverse.
+
+    `columns[j]` is the plan of column j by itself: its privacy is what the column costs, its guarantee is the column's
+    own. A column with a single value costs nothing. `pair_sides` are the most groups of its values that a column has in
+    a table of the tree, and in an extra table.
+
+    Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x
+    Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x <= epsilon, in exact fractions
+                accuracy  each column's own; the tables of chosen pairs as they were measured (`pair_error`), in groups
+                          of values; nothing for tables that were made consistent, for pairs that were not chosen, nor
+                          for the joint distribution
+    """
+
+    privacy: Privacy
+    rows: int
+    rows_are: RowsAre
+    size_budget: Fraction
+    columns: tuple[Plan, ...]
+    rounds: int
+    round_budget: Fraction
+    tree_pairs: int
+    tree_budget: Fraction
+    extra_pairs: int
+    extra_budget: Fraction
+    pair_sides: tuple[int, int]
+    diameter: float
+    memory_bytes: int
+
+    def __post_init__(self) -> None:
+        """Refuse columns whose release could not be read again: before anything is spent."""
+        for j, column in enumerate(self.columns):
+            if column.depth > DEEPEST_COLUMN:
+                raise ArgumentError(
+                    f"column {j} (from 0, a group counts once) needs cells of level {column.depth}, expected at most "
+                    f"{DEEPEST_COLUMN}: a release could not hold them. Every step of a taxonomy takes levels of its "
+                    "own, and missing values take one: use a flatter taxonomy, or group values."
+                )
+        if _listed_cells(self.columns) > MOST_CELLS:
+            raise ArgumentError(
+                f"the columns have {_listed_cells(self.columns):,} cells to list, expected at most {MOST_CELLS:,}: a "
+                "release could not hold them. Choose fewer columns, or group values."
+            )
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the mechanism."""
+        return "columns"
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Bounds of the joint distribution: there are none. Each column has its own in `columns`."""
+        return ()
+
+    @property
+    def best(self) -> Bound | None:
+        """None: nothing is proved for the joint distribution."""
+        return None
+
+    @property
+    def rival(self) -> Bound | None:
+        """None: no other mechanism is compared."""
+        return None
+
+    @property
+    def guarantee(self) -> float:
+        """The diameter of the whole space: nothing is promised for the joint distribution."""
+        return self.diameter
+
+    @property
+    def vacuous(self) -> bool:
+        """True: the joint guarantee says only that both measures live in one space. See `columns[j].guarantee`."""
+        return True
+
+    @property
+    def spent(self) -> Fraction:
+        """The exact sum of everything that is spent: at most epsilon."""
+        return (
+            self.size_budget
+            + sum((column.spent for column in self.columns), Fraction(0))
+            + self.rounds * self.round_budget
+            + self.tree_pairs * self.tree_budget
+            + self.extra_pairs * self.extra_budget
+        )
+
+    @property
+    def selection_scale(self) -> Fraction:
+        """The scale of the one-sided noise on scores, 2 D / e_s; 0 where nothing is selected."""
+        return 2 * self.privacy.sensitivity / self.round_budget if self.rounds else Fraction(0)
+
+    @property
+    def tree_scale(self) -> Fraction:
+        """The noise scale of the tables of the tree; 0 where there are none."""
+        return self.privacy.sensitivity / self.tree_budget if self.tree_pairs else Fraction(0)
+
+    @property
+    def extra_scale(self) -> Fraction:
+        """The noise scale of the extra tables; 0 where there are none."""
+        return self.privacy.sensitivity / self.extra_budget if self.extra_pairs else Fraction(0)
+
+    @property
+    def pair_cells(self) -> tuple[int, int]:
+        """The most cells of a table of the tree and of an extra table; 0 where there are none."""
+        most = sorted(column.cells for column in self.columns)[-2:]
+        tree, extra = (math.prod(min(side, size) for size in most) if side else 0 for side in self.pair_sides)
+        return tree, extra
+
+    @property
+    def active(self) -> int:
+        """How many columns have more than one value: the others cost nothing, and no pair has them."""
+        return sum(1 for column in self.columns if column.depth > 0)
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the active columns fall that no pair joins: 1 for a whole tree."""
+        return max(1, self.active - self.tree_pairs)
+
+    @property
+    def rows_error(self) -> float:
+        """A bound of E|N - n|, in rows: of the released number of rows N, which all columns share, from the true n.
+
+        N is the inverse-variance mean of the noisy size and of the totals of all columns, rounded: its standard
+        deviation, and a half. 0 where the number of rows is public. Where the size is bought, it is the bound for the
+        split of epsilon that was made.
+        """
+        return rows_error(
+            self.privacy, self.size_budget, [dict(zip(c.levels, c.scales, strict=True)) for c in self.columns]
+        )
+
+    @property
+    def pair_error(self) -> tuple[float, float]:
+        """Bounds of the expected total variation error of a tree table and of an extra table, as they were measured.
+
+        It is half the l_1 distance of (noisy table) / N from (true table) / n, on the groups that earlier releases
+        fixed. It may exceed 1: noisy tables have negative cells. A table that was made consistent has no bound but
+        this and its own distance from the noisy table, which can be computed.
+
+        Notation:   m cells at most, noise of scale s, n true rows, N released rows: `rows`, xi the noise
+                    (m s + rows_error) / (2 N)
+        Guarantee:  | noisy/N - true/n |_1 <= (|xi|_1 + |N - n|) / N, and E|xi|_1 <= m s given all earlier releases:
+                    docs/proofs/selection.md
+        """
+        tree, extra = (
+            (cells * float(scale) + self.rows_error) / (2 * self.rows) if scale else 0.0
+            for cells, scale in zip(self.pair_cells, (self.tree_scale, self.extra_scale), strict=True)
+        )
+        return tree, extra
+
+    @property
+    def expected_rows(self) -> int:
+        """How many rows the release is expected to stand for."""
+        return max(1, self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value; fractions are written as "p/q"."""
+        value = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in ("size_budget", "round_budget", "tree_budget", "extra_budget"):
+            value[name] = str(value[name])
+        columns = [column.to_json() for column in self.columns]
+        privacy, sides = self.privacy.to_json(), list(self.pair_sides)
+        return {"mechanism": self.mechanism} | value | {"privacy": privacy, "columns": columns, "pair_sides": sides}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "ColumnPlan":
+        """Read what `to_json` wrote; a file may have been edited, so everything is checked."""
+        if value["mechanism"] != "columns" or not 1 <= len(value["columns"]) <= MOST_COLUMNS:
+            raise ReleaseFileError("the plan is not one of columns")
+        rest = {name: item for name, item in value.items() if name != "mechanism"}
+        budgets = ("size_budget", "round_budget", "tree_budget", "extra_budget")
+        columns = tuple(Plan.from_json(column) for column in value["columns"])
+        if any(column.depth > DEEPEST_COLUMN for column in columns) or _listed_cells(columns) > MOST_CELLS:
+            raise ReleaseFileError("every column must have cells of a level that can be held")
+        plan = cls(
+            **{
+                **rest,
+                **{name: read_fraction(value[name]) for name in budgets},
+                "privacy": Privacy.from_json(value["privacy"]),
+                "columns": columns,
+                "pair_sides": tuple(value["pair_sides"]),
+            }
+        )
+        plan._check()
+        return plan
+
+    def _check(self) -> None:
+        """Refuse fields of a wrong type, and budgets that are not what the promise allows."""
+        wholes = [self.rows, self.rounds, self.tree_pairs, self.extra_pairs, self.memory_bytes]
+        if not (
+            all(type(whole) is int and 0 <= whole < 2**63 for whole in [*wholes, *self.pair_sides])
+            and len(self.pair_sides) == 2
+            and type(self.diameter) in (int, float)
+            and 0 <= self.diameter < math.inf
+            and self.rows_are in get_args(RowsAre)
+            and self.rows >= 1
+        ):
+            raise ReleaseFileError("a field of the plan has a wrong type")
+        promise = (self.privacy.neighbours, self.privacy.rows_per_person)
+        bought = [
+            (self.rounds, self.round_budget),
+            (self.tree_pairs, self.tree_budget),
+            (self.extra_pairs, self.extra_budget),
+        ]
+        active = self.active
+        if not (
+            all((column.privacy.neighbours, column.privacy.rows_per_person) == promise for column in self.columns)
+            and all((column.rows, column.rows_are) == (self.rows, self.rows_are) for column in self.columns)
+            and all(column.mechanism == "pmm" and 0 not in column.levels for column in self.columns)
+            and all((number == 0) == (budget == 0) for number, budget in bought)
+            and min(1, active - 1) <= self.tree_pairs <= max(0, active - 1)
+            and self.tree_pairs + self.extra_pairs <= active * (active - 1) // 2
+            and (self.extra_pairs == 0 or self.tree_pairs == active - 1)
+            and self.rounds in ((0,) if active <= 2 else (self.tree_pairs + self.extra_pairs,))
+            and not (self.privacy.rows_are_public and self.size_budget > 0)
+            and self.spent <= self.privacy.epsilon
+        ):
+            raise ReleaseFileError("the budgets of the plan do not fit the privacy promise")
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return "\n".join([*self._spending(), *self._promises()])
+
+    def _spending(self) -> list[str]:
+        source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
+        owner = f", up to {self.privacy.rows_per_person} rows a person" if self.privacy.rows_per_person > 1 else ""
+        each = [float(column.spent) for column in self.columns if column.levels]
+        lines = [
+            f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
+            f"neighbours: {self.privacy.neighbours}{owner}",
+            f"rows       {self.rows:,} ({source[self.rows_are]})",
+            f"mechanism  a private tree of columns: {len(self.columns)} in all, {self.tree_pairs} pairs to join them, "
+            f"beyond that {self.extra_pairs} (about {max(1, round(self.memory_bytes / 2**20)):,} MiB)",
+        ]
+        if self.parts > 1:
+            lines.append(f"           few rows buy part of a tree: columns fall into {self.parts} independent parts")
+        if self.size_budget:
+            lines.append(f"measured   {'the number of rows':<18}  epsilon {float(self.size_budget):<7.4g}")
+        if each:
+            lines.append(
+                f"measured   {f'columns: {len(each)}':<18}  epsilon {sum(each):<7.4g} "
+                f"({min(each):.3g} to {max(each):.3g} each)"
+            )
+        if self.rounds:
+            lines.append(
+                f"selected   {f'pairs: {self.rounds}':<18}  epsilon {float(self.rounds * self.round_budget):<7.4g} "
+                f"({float(self.round_budget):.3g} each)"
+            )
+        kinds = (
+            ("tree pairs", self.tree_pairs, self.tree_budget, self.tree_scale, self.pair_cells[0]),
+            ("extra pairs", self.extra_pairs, self.extra_budget, self.extra_scale, self.pair_cells[1]),
+        )
+        lines += [
+            f"measured   {f'{what}: {number}':<18}  epsilon {float(number * budget):<7.4g} "
+            f"noise scale {float(scale):.3g} on at most {cells:,} cells each"
+            for what, number, budget, scale, cells in kinds
+            if number
+        ]
+        return lines
+
+    def _promises(self) -> list[str]:
+        own = [column for column in self.columns if column.levels]
+        lines = []
+        if own:
+            said = [column.guarantee / column.diameter if column.diameter else 0.0 for column in own]
+            vague = sum(1 for column in own if column.vacuous)
+            lines.append(
+                f"columns    expected W1 distance of each column at most {min(said):.3g} to {max(said):.3g} "
+                "of its diameter" + (f"; for {vague} of {len(own)} columns the bound says nothing" if vague else "")
+            )
+        if self.tree_pairs:
+            tree, extra = self.pair_error
+            also = f", {extra:.3g} for an extra pair" if self.extra_pairs else ""
+            lines.append(
+                f"pairs      expected total variation error of a chosen pair's noisy table at most {tree:.3g}{also},\n"
+                "           on groups of values; for the table that is made consistent from it nothing is proved, and\n"
+                "           for other pairs nothing is promised"
+            )
+        lines.append("guarantee  nothing is promised for the joint distribution: each column has its own guarantee")
+        return lines
+
+
+def _listed_cells(columns: Sequence[Plan]) -> int:
+    """Return how many cells a file may list for columns: masses, and the noisy counts of every measured level."""
+    return sum(column.cells * (1 + len(column.levels)) for column in columns)
+
+
+def rows_error(privacy: Privacy, size: Fraction, columns: Sequence[Mapping[int, Fraction]]) -> float:
+    """Return a bound of E|N - n| for columns with noise of these scales: see `ColumnPlan.rows_error`.
+
+    Trees with structural zeros know their totals no worse.
+    """
+    if privacy.rows_are_public:
+        return 0.0
+    known = 1 / noise_variance(privacy.sensitivity / size) if size else 0.0
+    for scales in filter(None, columns):
+        measured = {level: noise_variance(scale) for level, scale in scales.items()}
+        known += 1 / max(level_variances(measured, max(scales), blue=True)[0], 1e-300)
+    return 1 / math.sqrt(known) + 0.5 if known else 0.0

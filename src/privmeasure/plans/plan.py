@@ -1,0 +1,221 @@
+"""What a mechanism will do and what it promises, as a value: made from public numbers alone."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+from privmeasure.domains import Domain
+from privmeasure.errors import ReleaseFileError
+from privmeasure.privacy import Privacy, read_fraction
+
+RowsAre = Literal["public", "assumed", "released"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One upper bound of the expected 1-Wasserstein distance between the data and the release.
+
+    `applies` is False for a bound that is shown for comparison; `about` says of what it is. Where it is what another
+    mechanism would guarantee at the same public values, `mechanism` is the name of that one.
+    """
+
+    name: str
+    value: float
+    applies: bool
+    about: str
+    mechanism: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be measured, at what price, and what is guaranteed. Frozen; `to_json` and `from_json` are inverse.
+
+    `rows` is the number of rows that the plan was made for: a public number, one assumed for planning, or the noisy
+    number that the release bought (`rows_are`). Levels that are not listed in `levels` are not measured.
+    """
+
+    mechanism: str
+    privacy: Privacy
+    rows: int
+    rows_are: RowsAre
+    depth: int
+    levels: tuple[int, ...]
+    budgets: tuple[Fraction, ...]
+    scales: tuple[Fraction, ...]
+    cells: int
+    diameter: float
+    leaf_diameter: float
+    evaluation: Literal["whole tree", "lazy"]
+    bounds: tuple[Bound, ...]
+    memory_bytes: int
+
+    @property
+    def best(self) -> Bound | None:
+        """The smallest bound that applies, or None where nothing is proved for this recipe."""
+        return min((bound for bound in self.bounds if bound.applies), key=lambda bound: bound.value, default=None)
+
+    @property
+    def guarantee(self) -> float:
+        """An upper bound of the expected W1 distance: the best bound, or the diameter of the whole space."""
+        return min(self.best.value, self.diameter) if self.best else self.diameter
+
+    @property
+    def rival(self) -> Bound | None:
+        """The smallest bound of another mechanism at the same public values, or None where none was computed."""
+        return min((bound for bound in self.bounds if bound.mechanism), key=lambda bound: bound.value, default=None)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the guarantee says no more than that both measures live in the same space."""
+        return self.guarantee >= self.diameter
+
+    @property
+    def spent(self) -> Fraction:
+        """The sum of all budgets: at most epsilon, exactly."""
+        return sum(self.budgets, Fraction(0))
+
+    @property
+    def expected_rows(self) -> int:
+        """How many rows the release is expected to stand for."""
+        return max(1, self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value; fractions are written as "p/q"."""
+        value = {field.name: getattr(self, field.name) for field in fields(self)}
+        value["privacy"] = self.privacy.to_json()
+        value["levels"] = list(self.levels)
+        value["budgets"] = [str(budget) for budget in self.budgets]
+        value["scales"] = [str(scale) for scale in self.scales]
+        value["bounds"] = [{f.name: getattr(bound, f.name) for f in fields(bound)} for bound in self.bounds]
+        return value
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Plan":
+        """Read what `to_json` wrote; a file may have been edited, so everything is checked."""
+        plan = cls(
+            **{
+                **value,
+                "privacy": Privacy.from_json(value["privacy"]),
+                "levels": tuple(value["levels"]),
+                "budgets": tuple(read_fraction(budget) for budget in value["budgets"]),
+                "scales": tuple(read_fraction(scale) for scale in value["scales"]),
+                "bounds": tuple(Bound(**bound) for bound in value["bounds"]),
+            }
+        )
+        plan._check()
+        return plan
+
+    def _check(self) -> None:
+        """Refuse fields of a wrong type, and budgets that are not what the promise allows."""
+        numbers = [self.diameter, self.leaf_diameter, *(bound.value for bound in self.bounds)]
+        wholes = [self.rows, self.depth, self.cells, self.memory_bytes, *self.levels]
+        texts = [
+            self.mechanism,
+            *(text for bound in self.bounds for text in (bound.name, bound.about, bound.mechanism)),
+        ]
+        if not (
+            all(type(text) is str for text in texts)
+            and all(type(whole) is int and 0 <= whole < 2**63 for whole in wholes)
+            and all(type(number) in (int, float) and 0 <= number < math.inf for number in numbers)
+            and all(type(bound.applies) is bool for bound in self.bounds)
+            and self.rows_are in get_args(RowsAre)
+            and self.evaluation in ("whole tree", "lazy")
+        ):
+            raise ReleaseFileError("a field of the plan has a wrong type")
+        if not (
+            list(self.levels) == sorted({*self.levels})
+            and max(self.levels, default=0) == self.depth
+            and len(self.levels) == len(self.budgets) == len(self.scales)
+            and all(b * s == self.privacy.sensitivity for b, s in zip(self.budgets, self.scales, strict=True))
+            and self.spent <= self.privacy.epsilon
+        ):
+            raise ReleaseFileError("the levels, budgets and scales of the plan do not fit the privacy promise")
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return "\n".join([*self._spending(), *self._promises()])
+
+    def _spending(self) -> list[str]:
+        source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
+        owner = f", up to {self.privacy.rows_per_person} rows a person" if self.privacy.rows_per_person > 1 else ""
+        lines = [
+            f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
+            f"neighbours: {self.privacy.neighbours}{owner}",
+            f"rows       {self.rows:,} ({source[self.rows_are]})",
+            f"tree       depth {self.depth}, {self.cells:,} cells of diameter at most {self.leaf_diameter:.4g}"
+            f" ({self.evaluation}, about {_size(self.memory_bytes)})",
+        ]
+        for level, budget, scale in zip(self.levels, self.budgets, self.scales, strict=True):
+            what = "the number of rows" if level == 0 else f"level {level}"
+            lines.append(f"measured   {what:<18}  epsilon {float(budget):<7.4g} noise scale {float(scale):.3g}")
+        return lines
+
+    def _promises(self) -> list[str]:
+        lines = [f"{bound.name:<10} {bound.value:<8.4g} {bound.about}" for bound in self.bounds]
+        if self.rival is not None:
+            lines.append(self._comparison(self.rival))
+        if self.best is None:
+            return [*lines, "guarantee  none is proved for this recipe"]
+        if self.vacuous:
+            text = (
+                "guarantee  at this number of rows, dimension and epsilon the bound says nothing: it reaches the\n"
+                f"           diameter {self.diameter:.4g}. It takes more rows, more epsilon or fewer columns."
+            )
+            return [*lines, text]
+        text = (
+            f"guarantee  expected W1 distance at most {self.guarantee:.4g} at {self.rows:,} rows, where the whole "
+            f"space has diameter {self.diameter:.4g} ({self.best.name})"
+        )
+        return [*lines, text]
+
+    def _comparison(self, rival: Bound) -> str:
+        """Say in one line which mechanism guarantees most."""
+        if min(self.guarantee, rival.value) >= self.diameter:
+            return "best       no mechanism guarantees anything at these values"
+        if rival.value < self.guarantee:
+            own = "nothing" if self.vacuous else f"{self.guarantee:.4g}"
+            return f"best       mechanism={rival.mechanism!r} guarantees {rival.value:.4g} here, this one {own}"
+        other = "nothing" if rival.value >= self.diameter else f"{rival.value:.4g}"
+        return f"best       this mechanism, {self.mechanism!r}: {rival.mechanism!r} would guarantee {other}"
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes as people say it."""
+    unit, value = "KiB", count / 1024
+    if value >= 1024:
+        unit, value = "MiB", value / 1024
+    return f"{max(1, round(value)):,} {unit}"
+
+
+def tree_plan(
+    mechanism: str,
+    domain: Domain,
+    privacy: Privacy,
+    budgets: Mapping[int, Fraction],
+    *,
+    rows: int,
+    rows_are: RowsAre,
+    depth: int,
+    bounds: tuple[Bound, ...],
+    memory_bytes: int,
+    lazy: bool = False,
+) -> Plan:
+    """Return the plan of one tree: what its measured levels cost, and their noise, by the sensitivity of a level."""
+    return Plan(
+        mechanism=mechanism,
+        privacy=privacy,
+        rows=rows,
+        rows_are=rows_are,
+        depth=depth,
+        levels=tuple(budgets),
+        budgets=tuple(budgets.values()),
+        scales=tuple(privacy.sensitivity / budget for budget in budgets.values()),
+        cells=domain.size(depth),
+        diameter=domain.diameter(0),
+        leaf_diameter=domain.diameter(depth),
+        evaluation="lazy" if lazy else "whole tree",
+        bounds=bounds,
+        memory_bytes=memory_bytes,
+    )

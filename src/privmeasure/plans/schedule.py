@@ -1,0 +1,193 @@
+"""Which levels are measured and what each costs; how deep the tree is. From public values alone.
+
+A schedule gives weights to levels; budgets are exact fractions of epsilon in proportion to them, so that their sum is
+epsilon exactly. A level without weight is not measured.
+"""
+
+import math
+from fractions import Fraction
+
+from privmeasure.domains import Domain
+from privmeasure.plans.bounds import t2
+from privmeasure.plans.recipe import ScheduleName
+from privmeasure.privacy import Privacy
+
+ROOT_SHARE = Fraction(1, 8)
+"""What a private number of rows costs: a fixed public share of epsilon, spent before anything else is known."""
+
+STEP = 4
+"""Measured levels are at least this many levels apart: a finer ladder spends more than it learns."""
+
+LAZY_GAP = 12
+"""A lazy evaluation looks at 2^gap descendants of an occupied cell, so it needs measured levels closer together."""
+
+DEEPEST_DEPTH = 40
+
+DENOMINATOR = 1 << 20
+"""Shares are multiples of 2^-20: within a thousandth of the optimum at any depth, and short to print."""
+
+PATIENCE = 3
+"""How many times the best guarantee of any depth the default's guarantee may be, for the sake of data in few places."""
+
+LARGEST_DEFAULT_DEPTH = 21
+"""The default never holds more than 2^21 cells; a `depth` that is given may go further."""
+
+
+def sparse_levels(domain: Domain, depth: int, *, largest_gap: int | None = None) -> list[int]:
+    """Return the measured levels of the default: from the leaves up, `STEP` apart, only where the diameter drops.
+
+    With the l_infinity metric the cuts of one round share one diameter, so levels inside a round cannot pay.
+
+    Examples:
+        >>> from privmeasure.domains import Box
+        >>> sparse_levels(Box([(0, 1)]), 12), sparse_levels(Box([(0, 1)] * 3), 12)
+        ([4, 8, 12], [6, 12])
+    """
+    levels = [depth]
+    for level in range(depth - 1, 1, -1):  # level 1 would spend a share on a single difference
+        gap = levels[-1] - level
+        drops = domain.diameter(level) < domain.diameter(level - 1)
+        if (gap >= STEP and drops) or gap == largest_gap:
+            levels.append(level)
+    return levels[::-1]
+
+
+def rungs(domain: Domain, limit: int) -> list[int]:
+    """Return the levels that suit as the deepest: a ladder from the root down, `STEP` apart, where the diameter drops.
+
+    The first rung has at most 8 cells where the space allows: what is lost at the top travels farthest. The level at
+    which every cell is a single point is a rung as well.
+
+    Examples:
+        >>> from privmeasure.domains import Box
+        >>> [rungs(Box([(0, 1)] * d), 20) for d in (1, 2, 3)]
+        [[3, 7, 11, 15, 19], [2, 6, 10, 14, 18], [3, 9, 15]]
+    """
+    ladder: list[int] = []
+    for level in range(1, limit + 1):
+        if domain.diameter(level) < domain.diameter(level - 1):
+            if len(ladder) == 1 and level <= 3:
+                ladder = [level]
+            elif not ladder or level >= ladder[-1] + STEP or domain.diameter(level) == 0:
+                ladder.append(level)
+    return ladder
+
+
+def sparse_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
+    """Return the default depth: the rung whose number of cells is nearest, in ratio, to epsilon n / D.
+
+    So a cell of even data holds about one noise scale of rows. That is finer than even data need, but a tree loses
+    little by being too deep, while data in few places lose much when it is too shallow. Two conditions come before:
+
+    - Where no rung is within a factor of 8, the nearest level is taken.
+    - The guarantee T2 must be at most `PATIENCE` times the best that any depth gives; else the nearest level where it
+      is. Never beyond 2^21 cells, which would cost more time than 10^7 rows.
+
+    Notation:   D sensitivity    n rows
+    """
+    limit = useful_depth(domain, min(limit, LARGEST_DEFAULT_DEPTH))
+    wanted = min(max(1.0, float(privacy.epsilon) / privacy.sensitivity * rows), float(domain.size(limit)))
+
+    def misfit(level: int) -> float:
+        return abs(math.log2(domain.size(level) / wanted))
+
+    def guarantee(level: int) -> float:
+        scales = tree_scales("sparse", domain, privacy, level, lazy=False, root_first=True)
+        return t2(domain, scales, level, rows, domain.diameter(level), blue=True)
+
+    rung = min((0, *rungs(domain, limit)), key=misfit)
+    depth = min(range(limit + 1), key=misfit) if misfit(rung) > 3 else rung
+    guarantees = [guarantee(level) for level in range(limit + 1)]
+    good = [level for level, value in enumerate(guarantees) if value <= PATIENCE * min(guarantees)]
+    return min(good, key=lambda level: abs(level - depth))
+
+
+def paper_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
+    """Return the depth of the paper's corollary: log2(epsilon n), one less in dimension 1.
+
+    Dimension 1 is recognised by Delta_j not growing with the level.
+    """
+    depth = max(0, math.floor(math.log2(max(1.0, float(privacy.epsilon) * rows))))
+    if depth > 0 and domain.total_diameter(depth) <= domain.total_diameter(0):
+        depth -= 1
+    return min(depth, limit)
+
+
+def flat_level(domain: Domain, privacy: Privacy, rows: int, most: int) -> int:
+    """Return the level of a flat histogram: the finest with at most the wanted cells, where the diameter drops.
+
+    Wanted are epsilon n / D cells, or on a line, where noise adds up along the way, (epsilon n / D)^(2/3).
+    """
+    wanted = max(1.0, float(privacy.epsilon) / privacy.sensitivity * rows)
+    on_a_line = domain.total_diameter(min(8, domain.deepest)) <= domain.total_diameter(0)
+    wanted = min(float(most), wanted ** (2 / 3) if on_a_line else wanted)
+    levels = range(1, useful_depth(domain, min(domain.deepest, DEEPEST_DEPTH)) + 1)
+    drops = [level for level in levels if domain.diameter(level) < domain.diameter(level - 1)]
+    return max((level for level in drops if domain.size(level) <= wanted), default=0)
+
+
+def useful_depth(domain: Domain, limit: int) -> int:
+    """Return the first level whose cells are all single points, where splitting ends, or the limit."""
+    return next((level for level in range(limit) if domain.diameter(level) == 0), limit)
+
+
+def choose_depth(schedule: ScheduleName, domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
+    """Return the depth of a schedule for a public number of rows (given, or released with noise)."""
+    rule = sparse_depth if schedule == "sparse" else paper_depth
+    return rule(domain, privacy, rows, limit)
+
+
+def level_weights(schedule: ScheduleName, domain: Domain, depth: int, *, lazy: bool) -> dict[int, float]:
+    """Return the weights of the measured levels below the root.
+
+    ``every level``: sqrt(Delta_(j-1)), which minimises the paper's bound; ``sparse``: Delta_(j-1)^(1/4) on few levels.
+
+    References: [HVZ23] the remark on optimal noise (with its constant corrected); docs/mathematics.md
+    """
+    if schedule == "every level":
+        levels, exponent = list(range(1, depth + 1)), 0.5
+    else:
+        levels, exponent = sparse_levels(domain, depth, largest_gap=LAZY_GAP if lazy else None), 0.25
+    return {level: domain.total_diameter(level - 1) ** exponent for level in levels if level > 0}
+
+
+def tree_budgets(
+    schedule: ScheduleName, domain: Domain, privacy: Privacy, depth: int, *, lazy: bool, root_first: bool
+) -> dict[int, Fraction]:
+    """Return the budget of every measured level: exact fractions whose sum is epsilon.
+
+    Under "replace" the root is public and costs nothing. Under "add-remove" it costs `ROOT_SHARE` if it must be bought
+    before the depth is known (`root_first`) and always in the sparse schedule; the paper weighs it like the others.
+    """
+    weights = level_weights(schedule, domain, depth, lazy=lazy)
+    if privacy.rows_are_public:
+        return split_budget(privacy.epsilon, weights)
+    if schedule == "every level" and not root_first:
+        return split_budget(privacy.epsilon, {0: math.sqrt(domain.total_diameter(0)), **weights})
+    root = privacy.epsilon * ROOT_SHARE
+    return {0: root} | split_budget(privacy.epsilon - root, weights)
+
+
+def tree_scales(
+    schedule: ScheduleName, domain: Domain, privacy: Privacy, depth: int, *, lazy: bool, root_first: bool
+) -> dict[int, Fraction]:
+    """Return the noise scale of every measured level: sensitivity / budget."""
+    budgets = tree_budgets(schedule, domain, privacy, depth, lazy=lazy, root_first=root_first)
+    return {level: privacy.sensitivity / budget for level, budget in budgets.items()}
+
+
+def split_budget(epsilon: Fraction, weights: dict[int, float]) -> dict[int, Fraction]:
+    """Split epsilon in proportion to weights, in exact fractions above 0 that sum to epsilon.
+
+    The level of the largest weight (the deepest of them) takes what rounding leaves.
+
+    Examples:
+        >>> split_budget(Fraction(1), {1: 1.0, 2: 1.0, 3: 2.0})
+        {1: Fraction(1, 4), 2: Fraction(1, 4), 3: Fraction(1, 2)}
+    """
+    if not weights:
+        return {}
+    total, largest = sum(weights.values()), max(weights, key=lambda level: (weights[level], level))
+    shares = {level: max(1, int(DENOMINATOR * weight / total)) for level, weight in weights.items() if level != largest}
+    shares[largest] = DENOMINATOR - sum(shares.values())
+    return {level: epsilon * Fraction(share, DENOMINATOR) for level, share in sorted(shares.items())}

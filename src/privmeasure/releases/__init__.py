@@ -1,0 +1,1 @@
+"""What anyone may see: released measures, their rows, their answers, their files."""

@@ -1,0 +1,341 @@
+"""What anyone may see: released measures, their points, their answers.
+
+This room is public. It cannot reach counts, sources or the data: nothing here can leak, however it is used.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure import domains
+from privmeasure.domains import Cells, Domain, Floats, Points, column_units
+from privmeasure.domains.own import tell_how_to_load
+from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.estimates.linear import existing
+from privmeasure.origin import Origin
+from privmeasure.plans.plan import Plan
+from privmeasure.releases import files
+from privmeasure.releases.certificate import Certificate, certify
+from privmeasure.releases.sampling import Mass, Rows, in_order, interval_quantile
+from privmeasure.threads import BLOCK, in_threads, thread_count
+from privmeasure.transport import apportion
+
+Order = Literal["random", "cell"]
+Noisy = Mapping[int, NDArray[np.signedinteger[Any]]]
+"""The noisy counts of all cells of the measured levels below the root; 0 for cells that do not exist."""
+
+
+class Release(Protocol):
+    """A released measure. Sampling, saving and asking are free: the privacy was paid for already."""
+
+    @property
+    def plan(self) -> Plan:
+        """What was measured and what is guaranteed, restated at the released number of rows."""
+        ...
+
+    @property
+    def private(self) -> bool:
+        """False when the noise came from a seed: such a release protects no one."""
+        ...
+
+    def sample(
+        self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
+    ) -> Points:
+        """Return synthetic rows."""
+        ...
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one file."""
+        ...
+
+    def to_frame(self) -> Any:
+        """Return the measure as a table of cells."""
+        ...
+
+    def mean(self) -> Floats:
+        """Return the mean of every column."""
+        ...
+
+    def quantile(self, q: float, *, column: int = 0) -> float:
+        """Return a quantile of one column."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CellMeasure:
+    """Whole-number masses on the cells of one level of a domain: what PMM releases.
+
+    `cells` are sorted and distinct, `mass` is above 0 and sums to the released number of rows. `noisy` are the counts
+    that the noise was added to, as they were released: what `certificate` needs. It is None after a lazy evaluation,
+    for more than 2^22 cells, and in files of versions that did not keep them. `origin` is the id of the release and the
+    version that made it; None in older files, and for a column of a release of columns, which has its own.
+    """
+
+    domain: Domain
+    cells: Cells
+    mass: Mass
+    plan: Plan
+    recipe: dict[str, Any]
+    placement: Literal["uniform", "centre"]
+    private: bool
+    noisy: Noisy | None = None
+    origin: Origin | None = None
+
+    @property
+    def level(self) -> int:
+        """The level of the cells."""
+        return self.plan.depth
+
+    @property
+    def total(self) -> int:
+        """The released number of rows."""
+        return int(self.mass.sum())
+
+    def sample(
+        self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
+    ) -> Points:
+        """Return synthetic rows: without `n` exactly the released masses, with it their proportions to within one row.
+
+        Rows come in random order, or cell by cell with ``order="cell"``, which is faster. A seed makes the rows
+        reproducible, whatever the number of threads; it weakens nothing, since the release is public.
+        """
+        count = thread_count(threads)
+        rows = self._rows(n, seed, order, count)
+        points = np.empty((rows.count, self.domain.width))
+
+        def place(chunk: int) -> None:
+            first = rows.edges[chunk]
+            for drawn in self._drawn(rows, chunk):
+                points[first : first + len(drawn)] = drawn
+                first += len(drawn)
+
+        in_threads(place, len(rows.edges) - 1, count)
+        return points
+
+    def blocks(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        order: Order = "random",
+        threads: int | None = None,
+        then: Callable[[Points], Any] | None = None,
+    ) -> Iterator[Any]:
+        """Yield the rows of `sample` in pieces of at most 131,072, in its order; `then` is applied to each in a thread.
+
+        Guarantee:  cost  memory for a few pieces, and in random order for one integer a row
+        """
+        count = thread_count(threads)
+        rows = self._rows(n, seed, order, count)
+
+        def make(chunk: int) -> list[Any]:
+            return [drawn if then is None else then(drawn) for drawn in self._drawn(rows, chunk)]
+
+        return (piece for pieces in in_order(make, len(rows.edges) - 1, count) for piece in pieces)
+
+    def _rows(self, n: int | None, seed: int | None, order: Order, threads: int) -> Rows:
+        if order not in ("random", "cell"):
+            raise ArgumentError(f"order must be 'random' or 'cell', got {order!r}.")
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 2**53):
+            raise ArgumentError(f"n must be a whole number of at least 0, or None for the released masses, got {n!r}.")
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise ArgumentError(
+                f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}."
+            )
+        mass = self.mass if n is None else apportion(self.mass, int(n))
+        return Rows(self.cells, mass, np.random.SeedSequence(seed), shuffled=order == "random", threads=threads)
+
+    def _drawn(self, rows: Rows, chunk: int) -> Iterator[Points]:
+        """Yield the points of one chunk in pieces that stay in the cache."""
+        rng = rows.stream(chunk)
+        cells = rows.chunk(chunk, rng)
+        for start in range(0, len(cells), BLOCK):
+            block = cells[start : start + BLOCK]
+            if self.placement == "centre":
+                yield self.domain.centre(block, self.level)
+            else:
+                yield self.domain.draw(block, self.level, rng)
+
+    def mean(self) -> Floats:
+        """Return the mean of every column, over the centres of the cells; missing values do not count."""
+        centres = self.domain.centre(self.cells, self.level)
+        present = ~np.isnan(centres)
+        weight = present * self.mass[:, np.newaxis]
+        with np.errstate(invalid="ignore"):  # a column without any value has mean NaN
+            return np.asarray(np.where(present, centres, 0.0).T @ self.mass / weight.sum(axis=0), np.float64)
+
+    def quantile(self, q: float, *, column: int = 0) -> float:
+        """Return the q-quantile of one column, mass spread evenly over each cell's extent; missing does not count."""
+        if not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
+            raise ArgumentError(f"q must be from 0 to 1, got {q!r}.")
+        if not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
+            raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
+        low, high = (side[:, column] for side in self.domain.extent(self.cells, self.level))
+        present = ~np.isnan(low)
+        if not present.any():
+            return float("nan")
+        return interval_quantile(low[present], high[present], self.mass[present], q)
+
+    def error_bar(self, *, lipschitz: float | None = None, column: int | None = None) -> float:
+        """Return how far a statistic of the release is from that of the data, in expectation: L times the guarantee.
+
+        W1 bounds every statistic that is the mean of a function f with |f(x) - f(y)| <= L d(x, y), also those that
+        nobody planned. Give L as `lipschitz`; or a `column` for the mean of that column, or of anything that changes no
+        faster (clipped values, the loss of a quantile), in the column's own units. Infinite where the column jumps
+        between points that are near.
+
+        References: Kantorovich-Rubinstein duality
+        """
+        if (lipschitz is None) == (column is None):
+            raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
+        if column is not None:
+            if not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
+                raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
+            lipschitz = column_units(self.domain)[column]
+        if not isinstance(lipschitz, int | float) or not lipschitz >= 0:
+            raise ArgumentError(f"lipschitz must be a number of at least 0, got {lipschitz!r}.")
+        return float(lipschitz * self.plan.guarantee)
+
+    def certificate(self, beta: float = 0.05) -> Certificate:
+        """Return an upper bound of the W1 distance between the data and these rows, which holds but for a chance beta.
+
+        It reads released values and the law of the noise alone, so it costs no privacy, and it is far below the
+        guarantee of the plan, which had to hold before anything was released. It speaks of the rows of one `sample()`;
+        another number of rows adds their rounding. The chance is over the noise and the places of the rows in their
+        cells. Takes seconds the first time for a plan, since the law of the noise is simulated.
+
+        References: T4 of docs/mathematics.md; docs/proofs/certificate.md
+        """
+        if self.noisy is None:
+            raise ArgumentError(
+                "A certificate needs the noisy counts, and this release does not have them: it was evaluated lazily, "
+                "has more than 2^22 cells, or comes from a file of an older version. Use plan.guarantee, or release "
+                "with a smaller depth."
+            )
+        return certify(self.domain, self.plan, self.noisy, self.cells, self.mass, placement=self.placement, beta=beta)
+
+    def to_frame(self) -> Any:
+        """Return the measure as a pyarrow table: cell, mass, and the lowest and highest value of each column."""
+        import pyarrow as pa
+
+        low, high = self.domain.extent(self.cells, self.level)
+        columns: dict[str, Any] = {"cell": self.cells, "mass": self.mass}
+        for i in range(self.domain.width):
+            columns[f"low_{i}"], columns[f"high_{i}"] = low[:, i], high[:, i]
+        return pa.table(columns)
+
+    def header(self) -> dict[str, Any]:
+        """Return what the file says about the release."""
+        return {
+            "format": files.FORMAT,
+            "kind": "cells",
+            "private": self.private,
+            "domain": domains.stated(self.domain),
+            "parts": files.numbered([part for part, _ in self.parts()]),
+            "plan": self.plan.to_json(),
+            "recipe": self.recipe,
+        } | ({} if self.origin is None else self.origin.to_json())
+
+    def parts(self) -> list[tuple[dict[str, Any], files.Part]]:
+        """Return the parts of the file and what each is: the released masses, then the noisy counts by level."""
+        parts: list[tuple[dict[str, Any], files.Part]] = [
+            ({"kind": "cells", "level": self.level}, (self.cells, self.mass))
+        ]
+        for level, counts in sorted((self.noisy or {}).items()):
+            there = existing(self.domain, level)[level]
+            part = np.flatnonzero(there).astype(np.uint64), counts[there].astype(np.int64)
+            parts.append(({"kind": "noisy", "level": level}, part))
+        return parts
+
+    def columns_of_file(self) -> files.Table:
+        """Return the columns of the file: part, cell and mass."""
+        return files.joined([part for _, part in self.parts()])
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one Parquet file, which `load` reads; see files.py.
+
+        A domain of your own does not fit into a file: a UserWarning then says to read it by `load(path, domain=...)`.
+        """
+        files.write(path, self.header(), self.columns_of_file())
+        tell_how_to_load(self.domain)
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "CellMeasure":
+        """Return what `save` wrote, if header and cells fit together."""
+        parts = list(zip(files.described(header["parts"]), files.separated(header["parts"], table), strict=True))
+        plan = Plan.from_json(header["plan"])
+        measure = cls.from_parts(stated_domain(header, domain), plan, header["recipe"], header["private"], parts)
+        return replace(measure, origin=Origin.from_header(header))
+
+    @classmethod
+    def from_parts(
+        cls,
+        domain: Domain,
+        plan: Plan,
+        recipe: dict[str, Any],
+        private: bool,
+        parts: Sequence[tuple[dict[str, Any], files.Part]],
+    ) -> "CellMeasure":
+        """Return the measure that `parts` wrote, if everything fits together."""
+        level, (first, (cells, mass)) = plan.depth, parts[0]
+        if first != {"kind": "cells", "level": level}:
+            raise ReleaseFileError("the first part must be the cells of the level of the plan")
+        if not 0 <= level <= domain.deepest or plan.cells != domain.size(level):
+            raise ReleaseFileError("the level is not one of the domain")
+        if len(cells) == 0 or (cells[1:] <= cells[:-1]).any() or cells[-1] >> np.uint64(level):
+            raise ReleaseFileError("the cells must be sorted, distinct and of the stated level")
+        if (mass <= 0).any() or float(mass.sum(dtype=np.float64)) >= 2**62 or not domain.exists(cells, level).all():
+            raise ReleaseFileError("masses must be above 0 and lie on cells that exist")
+        if int(mass.sum()) != plan.rows:
+            raise ReleaseFileError("the number of rows is not that of the plan")
+        if recipe["placement"] not in ("uniform", "centre") or not all(
+            isinstance(name, str) for name in recipe.values()
+        ):
+            raise ReleaseFileError("the recipe is unknown")
+        if not isinstance(private, bool):
+            raise ReleaseFileError("private must be true or false")
+        noisy = _read_noisy(domain, plan, parts[1:])
+        return cls(domain, cells, mass, plan, recipe, recipe["placement"], private, noisy)
+
+    def __repr__(self) -> str:
+        """Show the outline."""
+        mark = "" if self.private else ", NOT PRIVATE"
+        return f"CellMeasure({len(self.cells)} cells of level {self.level}, mass {self.total}{mark})"
+
+
+def stated_domain(header: dict[str, Any], domain: Domain | None) -> Domain:
+    """Return the domain of a file, or the one that is given if it is the same."""
+    if domain is None:
+        return domains.from_json(header["domain"])
+    if domains.stated(domain) != header["domain"]:
+        raise ReleaseFileError("the domain that was given is not the one that the file was written with")
+    return domain
+
+
+def _read_noisy(domain: Domain, plan: Plan, parts: Sequence[tuple[dict[str, Any], files.Part]]) -> Noisy | None:
+    """Return the noisy counts of a file if those of all measured levels are there; None if there are none at all."""
+    levels = [level for level in plan.levels if level > 0]
+    if not parts and (levels or plan.evaluation == "lazy"):
+        return None
+    wanted = [{"kind": "noisy", "level": level} for level in levels]
+    if (
+        [part for part, _ in parts] != wanted
+        or plan.evaluation == "lazy"
+        or (levels and levels[-1] > files.DEEPEST_NOISY)
+    ):
+        raise ReleaseFileError("the noisy counts must be those of the measured levels")
+    noisy: dict[int, NDArray[np.signedinteger[Any]]] = {}
+    for level, (_, (cells, counts)) in zip(levels, parts, strict=True):
+        there = existing(domain, level)[level] if len(cells) == domain.size(level) else np.zeros(0, bool)
+        if not len(there) or not np.array_equal(cells, np.flatnonzero(there)):
+            raise ReleaseFileError("the noisy counts must be those of all cells that exist, sorted")
+        largest = float(np.abs(counts.astype(np.float64)).max())
+        if largest >= 2**62:
+            raise ReleaseFileError("a noisy count is out of reach")
+        noisy[level] = np.zeros(1 << level, np.int32 if largest < 1 << 31 else np.int64)
+        noisy[level][there] = counts
+    return noisy

@@ -1,0 +1,286 @@
+"""The release of a wide table: its columns, the pairs that were measured, and rows that follow from them.
+
+This room is public. It cannot reach counts, sources or the data: nothing here can leak, however it is used.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.conditions.sets import Condition, Fact
+from privmeasure.domains import Domain, Floats, Points, Product, stated
+from privmeasure.domains.own import tell_how_to_load
+from privmeasure.domains.traits import column_space
+from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.model.graph import Model
+from privmeasure.model.pairs import Pair
+from privmeasure.model.ranks import Groups
+from privmeasure.origin import Origin
+from privmeasure.plans.columns import ColumnPlan
+from privmeasure.releases import files
+from privmeasure.releases.cells import CellMeasure, Order, stated_domain
+from privmeasure.releases.certificates import ColumnCertificates
+from privmeasure.releases.drift import cell_distance
+from privmeasure.releases.rows import Drawn, RowMaker
+from privmeasure.releases.sampling import FEW, in_order
+from privmeasure.releases.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
+from privmeasure.threads import BLOCK, in_threads, thread_count
+
+BATCH = 1 << 19
+"""Rows that are drawn together: memory is bounded, and larger samples are made of independent batches."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsMeasure:
+    """Released measures of the columns of a table, and noisy tables of some pairs of them.
+
+    `ranks[j]` gives every cell of column j its rank cell, on which pairs were measured. `facts` are combinations of two
+    columns that never occur: they are public, are kept in every row, and come before released margins where the two
+    contradict each other. Two columns of one group may be meant too: see `RowMaker`.
+
+    Guarantee:  each column has its own, `plan.columns[j].guarantee`, about the released measure of the column, from
+                which rows differ where facts override it; nothing is promised for the joint distribution
+    """
+
+    domain: Product
+    plan: ColumnPlan
+    columns: tuple[CellMeasure, ...]
+    ranks: tuple[NDArray[np.int64], ...]
+    pairs: tuple[Pair, ...]
+    private: bool
+    facts: tuple[Fact, ...] = ()
+    origin: Origin | None = None
+
+    @property
+    def total(self) -> int:
+        """The released number of rows."""
+        return self.plan.rows
+
+    @cached_property
+    def masses(self) -> tuple[Floats, ...]:
+        """The released mass of every cell of each column, 0 where there is none."""
+        masses = []
+        for column in self.columns:
+            mass = np.zeros(1 << column.level)
+            mass[column.cells.view(np.int64)] = column.mass
+            masses.append(mass)
+        return tuple(masses)
+
+    @cached_property
+    def model(self) -> Model:
+        """The distribution of rank cells that follows from columns, pairs and facts."""
+        margins = self._maker.margins  # of the columns as they are released, but for what facts inside groups forbid
+        return Model.of_pairs(margins, self.pairs, self.total, forbidden=self._maker.forbidden())
+
+    @cached_property
+    def _maker(self) -> RowMaker:
+        return RowMaker(self.domain, self.columns, self.ranks, self.masses, self.facts)
+
+    # ----------------------------------------------------------------------------------------------------------- rows
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        order: Order = "random",
+        threads: int | None = None,
+        where: Sequence[Condition] = (),
+    ) -> Points:
+        """Return synthetic rows: without `n` as many as were released.
+
+        Rows are in random order, whatever `order` says. A seed makes them reproducible, whatever the number of
+        threads. With conditions, rows that satisfy them all: `n` of them, or those of a whole sample. Their law is that
+        of the model given the conditions, but for rare ones: see `RowMaker.given`.
+        """
+        pieces = list(self.blocks(n, seed=seed, order=order, threads=threads, where=where))
+        return np.concatenate(pieces) if pieces else np.empty((0, self.domain.width))
+
+    def blocks(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        order: Order = "random",
+        threads: int | None = None,
+        then: Callable[[Points], Any] | None = None,
+        where: Sequence[Condition] = (),
+    ) -> Iterator[Any]:
+        """Yield the rows of `sample` in pieces of at most 131,072, in its order; `then` is applied to each.
+
+        Guarantee:  cost  memory for one batch of at most 2^19 rows a thread
+        """
+        if order not in ("random", "cell"):
+            raise ArgumentError(f"order must be 'random' or 'cell', got {order!r}.")
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 2**53):
+            raise ArgumentError(f"n must be a whole number of at least 0, or None for the released rows, got {n!r}.")
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise ArgumentError(
+                f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}."
+            )
+        workers, count = thread_count(threads), self.total if n is None else int(n)
+        conditions = self._maker.checked(where, alone=n is not None)
+        batches = -(-count // BATCH)
+        sizes = [count // batches + (i < count % batches) for i in range(batches)]
+        streams = np.random.SeedSequence(seed).spawn(batches)
+        self.model  # noqa: B018 - made once, before threads ask for it
+        inner = workers if batches <= FEW else 1  # threads for the batches, or inside each
+
+        def make(batch: int) -> list[Any]:
+            points = self._batch(sizes[batch], np.random.SFC64(streams[batch]), inner, conditions, filtered=n is None)
+            pieces = [points[start : start + BLOCK] for start in range(0, len(points), BLOCK)]
+            results: list[Any] = list(pieces)
+            if then is not None:
+                in_threads(lambda i: results.__setitem__(i, then(pieces[i])), len(pieces), inner)
+            return results
+
+        return (piece for pieces in in_order(make, batches, workers // inner) for piece in pieces)
+
+    def _batch(
+        self, n: int, bits: np.random.SFC64, threads: int, where: Sequence[Condition], *, filtered: bool
+    ) -> Points:
+        """Return the rows of one batch: they honour the facts, and satisfy the conditions."""
+        rng, maker = np.random.Generator(bits), self._maker
+
+        def drawn(count: int) -> Drawn:
+            if where and not filtered:
+                return maker.given(self.model, where, count, rng)
+            return Drawn(self.model.sample(count, rng))
+
+        conditions = () if filtered else where
+        points = maker.accepted(n, drawn, rng, threads, where=conditions)
+        return points[maker.satisfied(points, where)] if where and filtered else points
+
+    # -------------------------------------------------------------------------------------------------------- answers
+
+    def mean(self) -> Floats:
+        """Return the mean of every column of points, from the released columns; missing values do not count."""
+        return np.concatenate([column.mean() for column in self.columns])
+
+    def quantile(self, q: float, *, column: int = 0) -> float:
+        """Return the q-quantile of one column of points, from its released measure."""
+        factor, at = self.factor(column)
+        return self.columns[factor].quantile(q, column=at)
+
+    def error_bar(self, *, lipschitz: float | None = None, column: int | None = None) -> float:
+        """Return how far the mean of a column is from that of the data, in expectation, in the column's own units."""
+        if lipschitz is not None or column is None:
+            raise ArgumentError(
+                "error_bar of a release of columns needs column=: each column has its own guarantee, and nothing is "
+                "promised for statistics of several columns. Use mechanism='pmm' for those."
+            )
+        factor, at = self.factor(column)
+        return self.columns[factor].error_bar(column=at)
+
+    def certificate(self, beta: float = 0.05) -> ColumnCertificates:
+        """Return for each column a bound of the W1 distance to its data; all hold at once but for a chance beta.
+
+        They are about the released columns, to which rows of a sample agree to within rounding and what facts and
+        pairs shift. See `CellMeasure.certificate`.
+        """
+        measured = [column for column in self.columns if column.level > 0]
+        if isinstance(beta, bool) or not isinstance(beta, int | float) or not 0 < beta <= 0.5:
+            raise ArgumentError(f"beta must be a number above 0 and at most 0.5, got {beta!r}.")
+        share = beta / max(1, len(measured))
+        if share < 1e-3:
+            raise ArgumentError(
+                f"beta is shared by {len(measured)} columns and so must be at least {len(measured) / 1000:g}, "
+                f"got {beta!r}."
+            )
+        certificates = [column.certificate(share) if column.level > 0 else None for column in self.columns]
+        return ColumnCertificates(float(beta), tuple(map(str, range(len(self.columns)))), tuple(certificates))
+
+    def distances(self, rows: Points) -> tuple[float, ...]:
+        """Return for each column a bound of the W1 distance between some rows and the released column.
+
+        Rows of a sample follow the columns only as far as rounding, pairs and facts allow. A column's guarantee or
+        certificate plus this distance holds for the rows themselves; what happens inside a cell is not counted.
+        """
+        return tuple(
+            cell_distance(column, mass, rows[:, place])
+            for column, mass, place in zip(self.columns, self.masses, self.domain.columns, strict=True)
+        )
+
+    def to_frame(self) -> Any:
+        """Return the released columns as a pyarrow table: column, cell, mass, lowest and highest value."""
+        import pyarrow as pa
+
+        frames = []
+        for j, column in enumerate(self.columns):
+            for at in range(column.domain.width):
+                low, high = (side[:, at] for side in column.domain.extent(column.cells, column.level))
+                number = np.full(len(column.cells), self.domain.columns[j].start + at)
+                frames.append(
+                    pa.table({"column": number, "cell": column.cells, "mass": column.mass, "low": low, "high": high})
+                )
+        return pa.concat_tables(frames)
+
+    def factor(self, column: int) -> tuple[int, int]:
+        """Return in which factor of the table a column of points lies, and where in it."""
+        if isinstance(column, bool) or not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
+            raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
+        places = self.domain.columns
+        j = next(j for j, place in enumerate(places) if column < place.stop)
+        return j, int(column) - places[j].start
+
+    # ----------------------------------------------------------------------------------------------------------- file
+
+    def header(self) -> dict[str, Any]:
+        """Return what the file says about the release."""
+        header = {
+            "format": files.FORMAT,
+            "kind": "columns",
+            "private": self.private,
+            "domain": stated(self.domain),
+            "parts": files.numbered([about for about, _ in self._parts()]),
+            "ranks": [to_runs(groups) for groups in self.ranks],
+            "plan": self.plan.to_json(),
+            "recipe": self.columns[0].recipe,
+        } | ({} if self.origin is None else self.origin.to_json())
+        facts = [[condition.to_json() for condition in fact] for fact in self.facts]
+        return header | {"facts": facts} if facts else header
+
+    def _parts(self) -> list[tuple[dict[str, Any], files.Part]]:
+        return column_parts(self.columns) + pair_parts(self.pairs)
+
+    def columns_of_file(self) -> files.Table:
+        """Return the columns of the file: part, cell and mass."""
+        return files.joined([part for _, part in self._parts()])
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one Parquet file, which `load` reads; see `CellMeasure.save`."""
+        files.write(path, self.header(), self.columns_of_file())
+        tell_how_to_load(self.domain)
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "ColumnsMeasure":
+        """Return what `save` wrote, if header, columns and pairs fit together."""
+        space, plan = stated_domain(header, domain), ColumnPlan.from_json(header["plan"])
+        if not isinstance(space, Product):
+            raise ReleaseFileError("a release of columns must have a product as its domain")
+        parts = list(zip(files.described(header["parts"]), files.separated(header["parts"], table), strict=True))
+        spaces = [column_space(factor) for factor in space.factors]
+        columns, rest = read_columns(spaces, plan, header["recipe"], header["private"], parts)
+        if len(header["ranks"]) != len(columns):
+            raise ReleaseFileError("every column must have its ranks")
+        ranks: tuple[Groups, ...] = tuple(
+            from_runs(value, 1 << column.level) for value, column in zip(header["ranks"], columns, strict=True)
+        )
+        pairs = read_pairs(plan, ranks, rest)
+        facts = tuple(_read_fact(fact, space) for fact in header.get("facts", []))
+        return cls(space, plan, columns, ranks, pairs, header["private"], facts, Origin.from_header(header))
+
+    def __repr__(self) -> str:
+        """Show the outline."""
+        mark = "" if self.private else ", NOT PRIVATE"
+        return f"ColumnsMeasure({len(self.columns)} columns, {len(self.pairs)} pairs, {self.total} rows{mark})"
+
+
+def _read_fact(value: Any, domain: Product) -> Fact:
+    one, two = (Condition.from_json(condition, domain) for condition in value)
+    return one, two

@@ -1,0 +1,297 @@
+"""From rank cells to rows: cells inside the rank cells, points inside the cells; facts and conditions kept exactly."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.conditions.sets import Condition, Fact, broken, by_column
+from privmeasure.domains import Bools, Floats, Points, Product
+from privmeasure.errors import ArgumentError, NoRowsError
+from privmeasure.model.drawing import draw, inside
+from privmeasure.model.graph import Cells, Model
+from privmeasure.model.ranks import Groups
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.threads import in_threads
+
+MOST_TRIES = 100
+"""Rows that are tried for each row that is asked for."""
+FEW = 1024
+"""Rows that are tried at least."""
+MOST_AT_ONCE = 1 << 19
+"""Rows that are tried together."""
+RAREST = 64
+"""Conditions that fewer than one in so many rows satisfy are not waited for where another way exists."""
+ESTIMATED_ON = 1 << 14
+"""Points on which the share of a condition is estimated."""
+TOO_FEW = (
+    f"Too few rows satisfy the conditions together with what can never occur: fewer than one in {MOST_TRIES}. Ask for "
+    "something more likely, or sample without conditions and choose."
+)
+NEXT_TIME = "For the next release, correct the facts or declare fewer facts, or take more rows or a larger epsilon."
+NO_ROWS = (
+    f"The release leaves almost no row that keeps the facts of its schema (never): fewer than one in {MOST_TRIES}. "
+    "There are so few rows that noise decides which values are left, or the data contradict the facts. "
+    f"{NEXT_TIME}"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Rows as rank cells, a list a column; `points` are the columns whose points are there already."""
+
+    cells: list[Cells]
+    points: dict[int, Points] | None = None
+
+
+class RowMaker:
+    """Makes points of rank cells, as the released columns spread them, and keeps facts in every row.
+
+    Facts about two columns of one group come before its released measure: cells that lie inside what is forbidden lose
+    their mass to the others, in proportion, and points of cells that do so in part are drawn again in the same cell.
+    """
+
+    def __init__(
+        self,
+        domain: Product,
+        columns: Sequence[CellMeasure],
+        ranks: Sequence[Groups],
+        masses: Sequence[Floats],
+        facts: Sequence[Fact] = (),
+    ) -> None:
+        """Take the released columns, their ranks, the masses of all their cells, and what can never occur."""
+        self._domain, self._columns, self._ranks, self._facts = domain, columns, ranks, facts
+        self._own = [[fact for fact in facts if fact[0].column == fact[1].column == j] for j in range(len(columns))]
+        self._masses = [self._left(j, mass) for j, mass in enumerate(masses)]
+        self.margins = [np.bincount(g, weights=m).astype(np.float64) for g, m in zip(ranks, self._masses, strict=True)]
+        # a rank cell that has nothing left is never drawn, but must have cells
+        self._spread = [
+            np.where(margin[g] > 0, left, mass)
+            for g, margin, left, mass in zip(ranks, self.margins, self._masses, masses, strict=True)
+        ]
+
+    def _left(self, j: int, mass: Floats) -> Floats:
+        """Return the masses of a column without cells that its own facts forbid as a whole."""
+        if not self._own[j]:
+            return mass
+        column, left = self._columns[j], mass.copy()
+        for fact in self._own[j]:
+            one, two = (condition.cells(column.domain, column.level)[1] for condition in fact)
+            left[one & two] = 0
+        if not left.any():
+            raise NoRowsError(
+                "The release has rows only where the facts of its schema (never) forbid them: the data contradict the "
+                f"facts, or the noise is larger than what the facts leave. No row can be sampled. {NEXT_TIME}"
+            )
+        return np.asarray(left * (mass.sum() / left.sum()), np.float64)
+
+    def points(self, drawn: Drawn, rng: np.random.Generator, threads: int) -> Points:
+        """Return a point for every row; each column has a stream of its own, so threads change nothing."""
+        count = len(drawn.cells[0])
+        points, ready = np.empty((count, self._domain.width)), drawn.points or {}
+        streams = rng.spawn(len(self._columns))
+
+        def place(j: int) -> None:
+            where = points[:, self._domain.columns[j]]
+            where[:] = ready[j] if j in ready else self._in_ranks(j, drawn.cells[j], streams[j])
+
+        in_threads(place, len(self._columns), threads)
+        return points
+
+    def _in_ranks(self, j: int, ranked: Cells, rng: np.random.Generator) -> Points:
+        return self._in_cells(j, inside(self._ranks[j], self._spread[j], ranked, rng), rng)
+
+    def _in_cells(self, j: int, cells: NDArray[np.int64], rng: np.random.Generator) -> Points:
+        """Return a point of each cell; those that a fact about the column itself forbids are drawn again.
+
+        A cell in which that fails too often (little of it is allowed) keeps them: rows that break facts are left out.
+        """
+        column, codes = self._columns[j], cells.astype(np.uint64)
+        if column.placement == "centre":
+            points = column.domain.centre(codes, column.level)
+        else:
+            points = column.domain.draw(codes, column.level, rng)
+        wrong = np.flatnonzero(_breaks(self._own[j], points))
+        for _ in range(MOST_TRIES if len(wrong) else 0):
+            points[wrong] = column.domain.draw(codes[wrong], column.level, rng)
+            wrong = wrong[_breaks(self._own[j], points[wrong])]
+        return points
+
+    def accepted(
+        self,
+        n: int,
+        drawn: Callable[[int], Drawn],
+        rng: np.random.Generator,
+        threads: int,
+        *,
+        where: Sequence[Condition],
+    ) -> Points:
+        """Return n rows that break no fact and satisfy all conditions; further ones are drawn for those that do not."""
+        points = self.points(drawn(n), rng, threads)
+        if not self._facts and not where:
+            return points
+        points, tried, found = points[self._fine(points, where)], n, []
+        left = n - len(points)
+        found.append(points)
+        while left > 0:
+            if tried > MOST_TRIES * max(n, FEW):
+                raise ArgumentError(TOO_FEW) if where else NoRowsError(NO_ROWS)
+            share = max(1 / MOST_TRIES, 1 - left / max(1, tried))
+            count = min(max(FEW, int(1.2 * left / share)), MOST_AT_ONCE)
+            more = self.points(drawn(count), rng, threads)
+            more = more[self._fine(more, where)][:left]
+            found.append(more)
+            tried, left = tried + count, left - len(more)
+        return np.concatenate(found)
+
+    def _fine(self, points: Points, where: Sequence[Condition]) -> Bools:
+        return ~broken(self._facts, points, self._domain) & self.satisfied(points, where)
+
+    def satisfied(self, points: Points, where: Sequence[Condition]) -> Bools:
+        """Say which rows satisfy all conditions."""
+        fine = np.ones(len(points), bool)
+        for condition in where:
+            fine &= condition.holds(points[:, self._domain.columns[condition.column]])
+        return fine
+
+    # ---------------------------------------------------------------------------------------------------- conditions
+
+    def checked(self, where: Sequence[Condition], *, alone: bool) -> tuple[Condition, ...]:
+        """Return the conditions, or refuse them; where only such rows are asked for (`alone`), some cell must do."""
+        factors = self._domain.factors
+        if isinstance(where, str) or not all(
+            isinstance(c, Condition) and 0 <= c.column < len(factors) and 0 <= c.coordinate < factors[c.column].width
+            for c in where
+        ):
+            raise ArgumentError(
+                "where must be a list of Condition on columns of the table. A text, with names and values, is for a "
+                "release of a table with a schema."
+            )
+        for conditions in by_column(where).values() if alone else ():
+            if not self._possible(conditions).any():
+                raise ArgumentError(
+                    "No row of the release can satisfy the condition: its column has no mass there. Ask for less, or "
+                    "sample without it."
+                )
+        return tuple(where)
+
+    def _possible(self, conditions: Sequence[Condition]) -> Floats:
+        """Return the masses of the cells that may hold a value that is meant; all conditions are about one factor."""
+        j = conditions[0].column
+        column, mass = self._columns[j], self._masses[j]
+        for condition in conditions:
+            mass = mass * condition.cells(column.domain, column.level)[0]
+        return mass
+
+    def _meant(self, conditions: Sequence[Condition], points: Points) -> Bools:
+        """Say which points of one factor satisfy the conditions and break no fact about the factor itself."""
+        meant = ~_breaks(self._own[conditions[0].column], points)
+        for condition in conditions:
+            meant &= condition.holds(points)
+        return meant
+
+    def given(self, model: Model, where: Sequence[Condition], n: int, rng: np.random.Generator) -> Drawn:
+        """Return rows that satisfy what is asked of one factor, the least likely thing; the rest is left to rejection.
+
+        Where the order of columns does not matter to the model, the factor comes first, as it is released, restricted
+        to what is meant, and all others are drawn given it. Elsewhere rows are drawn in the model's own order, and
+        those that are not meant are left out. In both cases the law is exactly that of the model given the condition,
+        its conditionals being fitted to rows of the whole model. Only where the order matters and fewer than one in
+        `RAREST` rows are meant the factor comes first all the same: its own law is still exact, and what depends on it
+        follows the measured pairs in another order.
+        """
+        shares = {conditions: self._share(conditions) for conditions in by_column(where).values()}
+        rarest = min(shares, key=lambda conditions: shares[conditions])
+        j = rarest[0].column
+        if shares[rarest] * RAREST >= 1 and not model.same_law_from(j):
+            return self._kept(model, rarest, shares[rarest], n, rng)
+        cells, points = self._restricted(rarest, n, rng)
+        return Drawn(model.given(j, self._ranks[j].take(cells).astype(np.int32), rng), {j: points})
+
+    def _share(self, conditions: Sequence[Condition]) -> float:
+        """Return the released share of what is meant; inside cells it is estimated, always in the same way."""
+        mass, rng = self._possible(conditions), np.random.default_rng(0)
+        points = self._in_cells(conditions[0].column, _drawn_cells(mass, ESTIMATED_ON, rng), rng)
+        share = mass.sum() / self._masses[conditions[0].column].sum()
+        return float(share * np.mean(self._meant(conditions, points)))
+
+    def _kept(
+        self, model: Model, conditions: Sequence[Condition], share: float, n: int, rng: np.random.Generator
+    ) -> Drawn:
+        """Return n rows that are meant, of rows in the model's own order."""
+        j, tried = conditions[0].column, 0
+        found: list[list[Cells]] = []
+        points: list[Points] = []
+
+        def meant(ranked: Cells) -> Bools:
+            at = self._in_ranks(j, ranked, rng)
+            keep = self._meant(conditions, at)
+            points.append(at[keep])
+            return keep
+
+        while (left := n - sum(map(len, points))) > 0:
+            if tried > MOST_TRIES * max(n, FEW):
+                raise ArgumentError(TOO_FEW)
+            count = min(max(FEW, int(1.1 * left / share)), MOST_AT_ONCE)
+            found.append(model.among(j, count, meant, rng))
+            tried += count
+        cells = [np.concatenate(pieces)[:n] for pieces in zip(*found, strict=True)]
+        return Drawn(cells, {j: np.concatenate(points)[:n]})
+
+    def _restricted(
+        self, conditions: Sequence[Condition], n: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], Points]:
+        """Return n cells and points of one factor, all of which are meant; cells that are partly so by rejection."""
+        j, mass = conditions[0].column, self._possible(conditions)
+        cells, points = np.empty(0, np.int64), np.empty((0, self._columns[j].domain.width))
+        tried = 0
+        while len(cells) < n:
+            if tried > MOST_TRIES * max(n, FEW):
+                raise ArgumentError(
+                    f"Fewer than one in {MOST_TRIES} values of the released cells satisfy the condition: it is finer "
+                    "than the release. Ask for a wider range."
+                )
+            count = max(FEW, n - len(cells)) if tried else n
+            more = _drawn_cells(mass, count, rng)
+            at = self._in_cells(j, more, rng)
+            keep = self._meant(conditions, at)
+            cells, points = np.concatenate([cells, more[keep]]), np.concatenate([points, at[keep]])
+            tried += count
+        return cells[:n], points[:n]
+
+    # --------------------------------------------------------------------------------------------------------- facts
+
+    def forbidden(self) -> dict[tuple[int, int], Bools]:
+        """Return for pairs of columns which combinations of rank cells contradict a fact in all their rows."""
+        masks: dict[tuple[int, int], Bools] = {}
+        for one, two in (fact for fact in self._facts if fact[0].column != fact[1].column):
+            mask = np.outer(self._whole_ranks(one), self._whole_ranks(two))
+            if mask.any():
+                pair = one.column, two.column
+                if pair[0] > pair[1]:
+                    pair, mask = (pair[1], pair[0]), mask.T
+                masks[pair] = masks[pair] | mask if pair in masks else mask
+        return masks
+
+    def _whole_ranks(self, condition: Condition) -> Bools:
+        """Return the rank cells all of whose mass is meant."""
+        j = condition.column
+        _, certain = condition.cells(self._columns[j].domain, self._columns[j].level)
+        other = np.bincount(self._ranks[j], weights=self._masses[j] * ~certain)
+        return np.asarray((other == 0) & (np.bincount(self._ranks[j], weights=self._masses[j]) > 0), bool)
+
+
+def _breaks(facts: Sequence[Fact], points: Points) -> Bools:
+    """Say which points of one factor contradict a fact about two of its columns."""
+    wrong = np.zeros(len(points), bool)
+    for one, two in facts:
+        wrong |= one.holds(points) & two.holds(points)
+    return wrong
+
+
+def _drawn_cells(mass: Floats, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return n cells in proportion to their mass."""
+    filled = np.flatnonzero(mass > 0)
+    weights = mass[filled][np.newaxis]
+    return filled[draw(np.zeros(n, np.int32), 1, lambda _: weights, rng)]

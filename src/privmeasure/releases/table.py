@@ -1,0 +1,327 @@
+"""A release of a table: a measure on points, and the public schema that turns points back into rows.
+
+This room is public. It cannot reach counts, sources or the data.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privmeasure.conditions.sets import Condition, Fact, broken
+from privmeasure.domains import Bools, Points
+from privmeasure.errors import ArgumentError, NoRowsError, PrivmeasureError, ReleaseFileError
+from privmeasure.origin import Origin
+from privmeasure.plans.columns import ColumnPlan
+from privmeasure.plans.plan import Plan
+from privmeasure.releases import files
+from privmeasure.releases.cells import CellMeasure, Order
+from privmeasure.releases.certificates import ColumnCertificates
+from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.rows import MOST_TRIES, NO_ROWS
+from privmeasure.tables import Boolean, Category, Integer, Layout, Number, Schema
+from privmeasure.tables.columns.base import did_you_mean
+from privmeasure.tables.facts import conditions, forbidden_pairs
+from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from privmeasure.releases.certificate import Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class TableRelease:
+    """What anyone may see of a table: rows, answers by column, one file. Asking costs nothing: it was paid for already.
+
+    `layout` says in which order, with which names and storage types columns came in, and so how they go out.
+    """
+
+    schema: Schema
+    layout: Layout
+    measure: CellMeasure | ColumnsMeasure
+
+    def __post_init__(self) -> None:
+        """Let a release of columns know the facts of the schema: its rows follow from them too."""
+        if isinstance(self.measure, ColumnsMeasure) and self.facts and not self.measure.facts:
+            object.__setattr__(self, "measure", replace(self.measure, facts=self.facts))
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """What the schema says can never occur, which every sampled row honours."""
+        return forbidden_pairs(self.schema)
+
+    @property
+    def plan(self) -> Plan | ColumnPlan:
+        """What was measured and what is guaranteed, restated at the released number of rows."""
+        return self.measure.plan
+
+    @property
+    def private(self) -> bool:
+        """False when the noise came from a seed: such a release protects no one."""
+        return self.measure.private
+
+    @property
+    def origin(self) -> Origin | None:
+        """The id of the release and the version that made it; None in files of versions that did not keep them."""
+        return self.measure.origin
+
+    @property
+    def total(self) -> int:
+        """The released number of rows."""
+        return self.measure.total
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        order: Order = "random",
+        frame: FrameKind | str = "pyarrow",
+        threads: int | None = None,
+        where: str | None = None,
+    ) -> Any:
+        """Return synthetic rows as a table of pyarrow, or as the kind of frame that is asked for.
+
+        Without `n` there are as many as were released. A seed makes rows reproducible, whatever the number of threads.
+        `where` is a condition on columns, "age >= 30 and sex = 'F'": there are then `n` rows that satisfy it, or
+        without `n` those of a whole sample. Their law is that of all rows given the condition. The one exception is a
+        release of columns whose pairs form rings, and a condition on a column that fewer than one in 64 rows satisfy:
+        that column is as released, the others are drawn given it in another order than usual.
+        """
+        import pyarrow as pa
+
+        tables = list(self.batches(n, seed=seed, order=order, threads=threads, where=where))
+        return from_arrow(pa.concat_tables(tables), frame)
+
+    def batches(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        order: Order = "random",
+        threads: int | None = None,
+        where: str | None = None,
+    ) -> "Iterator[pa.Table]":
+        """Yield the rows of `sample` as tables of at most 131,072 rows; there is at least one, which may be empty."""
+        asked = () if where is None else conditions(self.schema, where, types=self._storage())
+        if isinstance(self.measure, ColumnsMeasure):
+            tables = self.measure.blocks(n, seed=seed, order=order, threads=threads, then=self._decoded, where=asked)
+        elif asked or self.facts:
+            tables = map(self._decoded, self._chosen(n, seed, order, threads, asked))
+        else:
+            tables = self.measure.blocks(n, seed=seed, order=order, threads=threads, then=self._decoded)
+        return self._some(tables)
+
+    def _some(self, tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
+        """Yield the tables, or an empty one where there is none."""
+        first = next(tables, None)
+        yield self._decoded(np.empty((0, self.measure.domain.width))) if first is None else first
+        yield from tables
+
+    def _storage(self) -> list[Any]:
+        """Return the storage type of each column of data, None where it has none or several."""
+        types = dict(zip(self.layout.names, self.layout.types, strict=True))
+        return [types.get(name) for name in self.schema.data]
+
+    def _chosen(
+        self, n: int | None, seed: int | None, order: Order, threads: int | None, where: Sequence[Condition]
+    ) -> Iterator[Points]:
+        """Yield rows of one tree over all columns that satisfy the conditions and break no fact; others are left out.
+
+        Without `n` and conditions, as many rows as were released; without `n`, those of one sample.
+        """
+        streams = np.random.SeedSequence(seed)
+        left = self.total if n is None and not where else n
+        if left is not None:
+            order = "random"  # the first rows that are fine must not all come from the first cells
+        tried = 0
+        while left is None or left > 0:
+            if left is not None and tried > MOST_TRIES * max(n or self.total, 1024):
+                if not where:
+                    raise NoRowsError(NO_ROWS)
+                raise ArgumentError(
+                    f"Fewer than one in {MOST_TRIES} rows satisfy where together with what can never occur. Ask for "
+                    "something more likely, or sample without it and choose."
+                )
+            again = int(streams.spawn(1)[0].generate_state(1)[0]) if tried or seed is None else seed
+            for points in self.measure.blocks(
+                None if left is None else max(left, 1024), seed=again, order=order, threads=threads
+            ):
+                fine = points[self._fine(points, where)][:left]
+                tried += len(points)
+                yield fine
+                left = None if left is None else left - len(fine)
+            if left is None:
+                return
+
+    def _fine(self, points: Points, where: Sequence[Condition]) -> Bools:
+        domain = self.schema.node_domain
+        fine = ~broken(self.facts, points, domain)
+        for condition in where:
+            fine &= condition.holds(points[:, domain.columns[condition.column]])
+        return fine
+
+    def _decoded(self, points: Points) -> "pa.Table":
+        return self.schema.decode(points, self.layout)
+
+    # -------------------------------------------------------------------------------------------------------- answers
+
+    def mean(self) -> dict[str, float]:
+        """Return the mean of every column of numbers, and the share of true of every boolean one.
+
+        Mass is spread evenly over each cell; missing values do not count.
+        """
+        result = {}
+        for name, place in self._places().items():
+            column = self.schema.data[name]
+            if not isinstance(column, Number | Integer | Boolean):
+                continue
+            released, place = self._released(place)
+            cells, level = released.cells, released.level
+            lows, highs = released.domain.extent(cells, level)
+            centres = released.domain.centre(cells, level)
+            low, centre, high = (_numbers(column, points[:, place]) for points in (lows, centres, highs))
+            # Simpson's rule where the column is stretched; elsewhere the middle of a cell is exact
+            value = (low + 4 * centre + high) / 6 if _is_stretched(column) else (low + high) / 2
+            present = ~np.isnan(value)
+            mass = released.mass[present]
+            result[name] = float(value[present] @ mass / mass.sum()) if len(mass) else math.nan
+        return result
+
+    def quantile(self, q: float, *, column: str) -> Any:
+        """Return the q-quantile of a column in its own type: a number, a date, a rank; None if all is missing."""
+        place = self._place(column)
+        kind = self.schema.data[column]
+        if isinstance(kind, Category) and not kind.ordered:
+            raise ArgumentError(f"Column {column!r} has no order, and so no quantiles. Count its values in a sample.")
+        point = self.measure.quantile(q, column=place)
+        return kind.decode(np.array([[point]]), [None])[0][0].as_py()
+
+    def error_bar(self, *, column: str | None = None, lipschitz: float | None = None) -> float:
+        """Return how far the mean of a column is from that of the data, in expectation, in the units of the column.
+
+        See `CellMeasure.error_bar`. Infinite where the column jumps between rows that are near.
+        """
+        if column is None:
+            return self.measure.error_bar(lipschitz=lipschitz)
+        if lipschitz is not None:
+            raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
+        return self.measure.error_bar(column=self._place(column)) * _steepness(self.schema.data[column])
+
+    def certificate(self, beta: float = 0.05) -> "Certificate | ColumnCertificates":
+        """Return a bound of the W1 distance that holds but for a chance beta; see `CellMeasure.certificate`.
+
+        A release of columns has one for each column, or group of columns, by name; see `ColumnsMeasure.certificate`.
+        """
+        certificate = self.measure.certificate(beta)
+        if isinstance(certificate, ColumnCertificates):
+            return replace(certificate, names=tuple(", ".join(node) for node in self.schema.nodes))
+        return certificate
+
+    def distances(self, rows: Any) -> dict[str, float]:
+        """Return for each column (or group) of a release of columns how far rows are from what was released.
+
+        Public. A column's guarantee or certificate plus this distance, in W1, holds for the rows themselves.
+        """
+        if not isinstance(self.measure, ColumnsMeasure):
+            raise ArgumentError("distances are for a release of columns: rows of one tree are its cells exactly.")
+        table, _ = to_arrow(rows)
+        found = self.measure.distances(self.schema.encode(table))
+        return {" and ".join(node): distance for node, distance in zip(self.schema.nodes, found, strict=True)}
+
+    def to_frame(self) -> "pa.Table":
+        """Return the measure as a pyarrow table of cells; see `CellMeasure.to_frame`."""
+        return self.measure.to_frame()
+
+    def _places(self) -> dict[str, slice]:
+        """Return where in a point each column lies."""
+        places, start = {}, 0
+        for name, column in self.schema.data.items():
+            places[name] = slice(start, start + column.domain.width)
+            start += column.domain.width
+        return places
+
+    def _released(self, place: slice) -> tuple[CellMeasure, slice]:
+        """Return the measure that a column of points lies in, and where in it."""
+        if isinstance(self.measure, CellMeasure):
+            return self.measure, place
+        factor, at = self.measure.factor(place.start)
+        return self.measure.columns[factor], slice(at, at + place.stop - place.start)
+
+    def _place(self, column: str) -> int:
+        places = self._places()
+        if column not in places:
+            hint = did_you_mean(str(column), list(places))
+            raise ArgumentError(f"column must be one of the released columns, got {column!r}.{hint}")
+        if places[column].stop - places[column].start > 1:
+            raise ArgumentError(f"Column {column!r} has two coordinates: ask its measure for each of them.")
+        start: int = places[column].start
+        return start
+
+    # ----------------------------------------------------------------------------------------------------------- file
+
+    def header(self) -> dict[str, Any]:
+        """Return what the file says about the release: what its measure says, the schema and the layout."""
+        return {**self.measure.header(), "schema": self.schema.to_json(), "layout": self.layout.to_json()}
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one Parquet file, which `load` reads; see files.py."""
+        files.write(path, self.header(), self.measure.columns_of_file())
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], measure: CellMeasure | ColumnsMeasure) -> "TableRelease":
+        """Return what `save` wrote, if schema, layout and measure fit together."""
+        try:
+            schema, layout = Schema.from_json(header["schema"]), Layout.from_json(header["layout"])
+            domain = (schema.node_domain if isinstance(measure, ColumnsMeasure) else schema.domain).to_json()
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+            detail = f": {error}" if isinstance(error, PrivmeasureError) else ""
+            raise ReleaseFileError(f"the schema or the layout cannot be read{detail}") from None
+        if domain != header["domain"]:
+            raise ReleaseFileError("the schema is not the one that the domain was made of")
+        release = cls(schema, layout, measure)
+        release._check()
+        return release
+
+    def _check(self) -> None:
+        """Refuse a layout that is not one of the schema, by decoding no rows at all."""
+        try:
+            empty = self._decoded(np.empty((0, self.measure.domain.width)))
+            fits = tuple(empty.column_names) == self.layout.names
+        except Exception:  # whatever an edited layout leads to
+            fits = False
+        if not fits or len(set(self.layout.names)) < len(self.layout.names):
+            raise ReleaseFileError("the layout does not fit the schema")
+
+    def __repr__(self) -> str:
+        """Show the outline."""
+        mark = "" if self.private else ", NOT PRIVATE"
+        return f"TableRelease({len(self.layout.names)} columns, {self.total} rows{mark})"
+
+
+def _is_stretched(column: Any) -> bool:
+    return isinstance(column, Number | Integer) and (column.transform is not None or column.breaks is not None)
+
+
+def _numbers(column: Any, points: Points) -> Points:
+    """Return the values of points of a column of numbers or booleans, NaN for missing."""
+    import pyarrow as pa
+
+    if isinstance(column, Number | Integer) and not _is_stretched(column):
+        return points[:, 0]
+    (array,) = column.decode(points, [pa.bool_() if isinstance(column, Boolean) else None])  # not in texts of its own
+    return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+
+
+def _steepness(column: Any) -> float:
+    """Return by how much a value changes at most, for a change of its point by 1."""
+    if not _is_stretched(column):
+        return 1.0
+    if isinstance(column, Integer):
+        return math.inf  # rounding after the stretching jumps
+    return float(column.axis.steepest)

@@ -1,0 +1,67 @@
+"""What a schema would change in a table: CONFIDENTIAL counts, for its owner, before anything is spent."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from privmeasure.sources.lines import UnreadRows
+from privmeasure.tables.columns.base import Tally
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from privmeasure.tables.schema import Schema
+
+STAMP = "CONFIDENTIAL: these counts depend on private values. Do not publish them, and do not fit bounds to them."
+
+
+class ConfidentialChanges:
+    """CONFIDENTIAL. How many cells of each column are missing, not parsed, clamped or unknown. Not private.
+
+    `unread` are the rows of a text file that could not be read: all their cells count as missing. It is shown only
+    when asked (`to_json`); its repr tells nothing.
+    """
+
+    def __init__(self, rows: int, columns: Mapping[str, Tally], unread: UnreadRows) -> None:
+        """Keep the counts."""
+        self.rows, self.columns, self.unread = rows, dict(columns), unread
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts with their stamp."""
+        return {
+            "confidential": STAMP,
+            "rows": self.rows,
+            "unread_rows": self.unread.rows,
+            "open_quotes": self.unread.open_quotes,
+            "columns": {
+                name: {"missing": t.missing, "unparsed": t.unparsed, "clamped": t.clamped, "unknown": t.unknown}
+                for name, t in self.columns.items()
+            },
+        }
+
+    def __repr__(self) -> str:
+        """Show nothing of the counts."""
+        return "ConfidentialChanges(...)"
+
+
+def count_changes(
+    schema: "Schema", batches: "Iterable[pa.RecordBatch | pa.Table]", unread: UnreadRows | None = None
+) -> ConfidentialChanges:
+    """Count what encoding a table would change. CONFIDENTIAL: the result is not private and not for publication.
+
+    `unread` is where the file that gives the batches counts the rows that it cannot read.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> from privmeasure.tables import Integer, Schema
+        >>> changes = count_changes(Schema({"age": Integer(17, 90)}), [pa.table({"age": ["37", "200", "old", None]})])
+        >>> changes
+        ConfidentialChanges(...)
+        >>> changes.to_json()["columns"]
+        {'age': {'missing': 1, 'unparsed': 1, 'clamped': 1, 'unknown': 0}}
+    """
+    rows, tallies = 0, {name: Tally() for name in schema.data}
+    for batch in batches:
+        rows += batch.num_rows  # private counts: they leave only in a value that is stamped
+        for name, column in schema.data.items():
+            tallies[name] += column.tally([batch.column(source) for source in column.sources(name)])
+    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread)

@@ -1,0 +1,142 @@
+"""How finely a plan tells the values of each column apart, and what to do where that is too coarse. Public values only.
+
+In a tree of columns every column has a tree of its own. One tree over all columns has as many cuts as its depth, and
+each goes to the column whose cells are widest, by weighted distance. The cells of a number halve with each cut of it;
+two values of a category are at distance 1 until every one stands alone. So categories with many values come first, and
+a table with many columns has few cuts for each.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from privmeasure.domains import Categories, Domain, Nullable, Product
+from privmeasure.plans.columns import ColumnPlan
+from privmeasure.plans.plan import Plan
+from privmeasure.tables.columns.categories import Category
+from privmeasure.tables.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnResolution:
+    """How many cuts a column gets, and how finely they tell its values apart, in its own units."""
+
+    name: str
+    cuts: int
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"name": self.name, "cuts": self.cuts, "resolution": self.text}
+
+
+def resolutions(schema: Schema, plan: Plan | ColumnPlan) -> list[ColumnResolution]:
+    """Return what the cells of a plan know of each column.
+
+    Examples:
+        >>> from privmeasure import Synthesizer
+        >>> from privmeasure.tables import Category, Integer
+        >>> schema = Schema({"age": Integer(17, 90, unit="year"), "sex": Category(["F", "M"])})
+        >>> plan = Synthesizer(schema.domain, epsilon=1, neighbours="add-remove", depth=4).plan(5000)
+        >>> [(column.name, column.cuts, column.text) for column in resolutions(schema, plan)]
+        [('age', 3, 'about 16 years'), ('sex', 1, 'single values')]
+    """
+    if isinstance(plan, ColumnPlan):
+        cuts = [count for node in zip(schema.node_domain.factors, plan.columns, strict=True) for count in _cuts(*node)]
+    else:
+        cuts = list(schema.domain.cuts(plan.depth))
+    return [
+        ColumnResolution(name, count, column.fineness(count))
+        for (name, column), count in zip(schema.data.items(), cuts, strict=True)
+    ]
+
+
+def _cuts(node: Domain, plan: Plan) -> list[int]:
+    """Return the cuts of the columns of one node: a group shares those of its tree."""
+    return list(node.cuts(plan.depth)) if isinstance(node, Product) else [plan.depth]
+
+
+def advice(schema: Schema, plan: Plan | ColumnPlan) -> list[str]:
+    """Return warnings in plain words: columns that come out blind, and categories that leave no cuts for the rest."""
+    facts = _facts(schema)
+    if isinstance(plan, ColumnPlan):
+        return _blind_columns(schema, plan) + facts
+    found = resolutions(schema, plan)
+    domains = dict(zip(schema.data, schema.domain.factors, strict=True))
+    warnings = []
+    blind = [column.name for column in found if column.cuts == 0 and domains[column.name].deepest > 0]
+    if blind:
+        paid = float(plan.privacy.epsilon * plan.rows / plan.privacy.sensitivity)
+        warnings.append(
+            f"{_listed(blind)} {'gets' if len(blind) == 1 else 'get'} no cut: {plan.rows:,} rows at epsilon "
+            f"{float(plan.privacy.epsilon):g} (about {paid:,.3g} units of signal) pay for {plan.depth} cuts, and there "
+            f"are {len(found)} columns. Such a column comes out spread over its declared range. Choose fewer columns "
+            "with --columns, give those that matter a larger weight in the schema, or use --mechanism columns."
+        )
+    many = [column for column in found if _is_category(domains[column.name])]
+    open_ones = [c.name for c in many if domains[c.name].diameter(c.cuts) > 0]
+    others = [column for column in found if not _is_category(domains[column.name])]
+    if open_ones and others and all(_told(column, domains[column.name]) <= 1 for column in others):
+        taken = sum(column.cuts for column in many)
+        warnings.append(
+            f"Categories take {taken} of {plan.depth} cuts, and the values of {_listed(open_ones)} are still not told "
+            f"apart: they stay at distance 1 until each stands alone. {_listed([c.name for c in others])} "
+            f"{'stays' if len(others) == 1 else 'stay'} coarse for it. Give categories a weight below 1 in the schema "
+            "(weight = 0.1), an order or a taxonomy, leave some out with --columns, or use --mechanism columns."
+        )
+    return warnings + facts
+
+
+def _facts(schema: Schema) -> list[str]:
+    if not schema.never:
+        return []
+    return [
+        f"The schema says of {len(schema.never)} combination{'s' * (len(schema.never) > 1)} that they never occur. No "
+        "row has them, whatever the data say: facts come before measured margins. Where the two contradict each other, "
+        "the guarantee is about the released measures, not about the rows."
+    ]
+
+
+def _blind_columns(schema: Schema, plan: ColumnPlan) -> list[str]:
+    blind = [
+        " and ".join(node) for node, own in zip(schema.nodes, plan.columns, strict=True) if own.levels and own.vacuous
+    ]
+    if not blind:
+        return []
+    return [
+        f"For {_listed(blind)} the guarantee says nothing: {plan.rows:,} rows at epsilon "
+        f"{float(plan.privacy.epsilon):g} are shared by {len(schema.nodes)} columns. Choose fewer columns with "
+        "--columns, or spend more epsilon."
+    ]
+
+
+def _is_category(domain: Domain) -> bool:
+    return isinstance(domain.domain if isinstance(domain, Nullable) else domain, Categories)
+
+
+def _told(column: ColumnResolution, domain: Domain) -> int:
+    """Return the cuts that tell values apart; the first of a nullable column only finds what is missing."""
+    return column.cuts - isinstance(domain, Nullable)
+
+
+def _listed(names: list[str]) -> str:
+    """Return names in a row, at most five of them."""
+    shown = [repr(name) for name in names[:5]]
+    if len(names) > 5:
+        return f"{', '.join(shown)} and {len(names) - 5} more columns"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def schema_advice(schema: Schema) -> list[str]:
+    """Return what in a valid schema may not be what was meant. It looks at the schema alone.
+
+    Examples:
+        >>> from privmeasure.tables import Category, Schema
+        >>> schema_advice(Schema({"sex": Category(["F", "M"])}))
+        ["column 'sex' has no unknown: any other value, and a missing one, becomes 'F'. Add unknown, or nullable."]
+    """
+    return [
+        f"column {name!r} has no unknown: any other value, and a missing one, becomes {column.values[0]!r}. Add "
+        "unknown, or nullable."
+        for name, column in schema.data.items()
+        if isinstance(column, Category) and column.unknown is None and not column.nullable
+    ]

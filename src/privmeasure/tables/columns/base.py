@@ -1,0 +1,238 @@
+"""What a column is: a public declaration that turns the cells of a table into points of a domain, and back.
+
+**Declared, never detected.** Bounds, categories and formats come from the person who knows the subject. A schema that
+was read off the data would reveal them.
+
+**A cell never raises.** `encode` maps every cell of every Arrow type to a point: what does not parse goes to the
+missing branch or to the declared fallback, what is out of range is clamped. It looks at one row at a time, so tables
+that differ in one row are encoded to points that differ in one row.
+
+**Types come back.** `decode` gives the storage types that came in. Where there was none (the text of a CSV file) it
+gives the column's natural type.
+"""
+
+import math
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import numpy as np
+
+from privmeasure.domains import Bools, Domain, Floats, Points
+from privmeasure.errors import SchemaError
+from privmeasure.tables.arrow import absent, by_distinct, cast
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Types = Sequence["pa.DataType | None"]
+"""Storage types; None stands for text without a type of its own, as in a CSV file."""
+
+
+class ColumnError(SchemaError):
+    """Something wrong with one column, told as a predicate ("has low = 9 ...") that its name can be put before."""
+
+    def __init__(self, predicate: str, field: str = "") -> None:
+        """Take the predicate and the field that it is about, by which a file's line is found."""
+        super().__init__(f"A column {predicate}")
+        self.predicate, self.field = predicate, field
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """CONFIDENTIAL. How many cells of a column were changed on the way in; depends on private values."""
+
+    missing: int = 0
+    unparsed: int = 0
+    clamped: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """Add two tallies of parts of a column."""
+        return Tally(
+            *(a + b for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True))
+        )
+
+
+class DataColumn(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    dict=True,  # room for cached properties
+    tag_field="type",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """What all columns with a domain share. A kind says how to read cells (`read`), settle and restore them.
+
+    Between a cell and a point lies its *reading*: one float a row and source, before clamping, NaN where there is
+    nothing to read.
+    """
+
+    weight: Annotated[
+        float, msgspec.Meta(description="How much this column counts in the distance between rows; 1 by default.")
+    ] = 1.0
+    nullable: Annotated[
+        bool, msgspec.Meta(description="Whether cells may be missing. If not, missing cells become the first value.")
+    ] = False
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """Return the file columns that this column reads."""
+        return (name,)
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        """Return the file columns that this column writes."""
+        return self.sources(name)
+
+    @property
+    def domain(self) -> Domain:
+        """Where the points lie."""
+        raise NotImplementedError
+
+    @property
+    def natural(self) -> "tuple[pa.DataType, ...]":
+        """The types that `decode` gives where no storage type came in."""
+        raise NotImplementedError
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Say why a typed file column contradicts this declaration, or return None."""
+        raise NotImplementedError
+
+    def read(self, array: "pa.Array", source: int) -> Floats:
+        """Return the readings of the cells of one source, which is of a plain type (no dictionary)."""
+        raise NotImplementedError
+
+    def settle(self, readings: Sequence[Floats]) -> Points:
+        """Return the points of the readings: clamped, and never NaN unless the column is nullable."""
+        raise NotImplementedError
+
+    def restore(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Return the cells of some points, in about the types asked for; `decode` casts what remains."""
+        raise NotImplementedError
+
+    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
+        """Count the readings that are clamped and those that are unknown values. CONFIDENTIAL."""
+        raise NotImplementedError
+
+    def fineness(self, level: int) -> str:
+        """Say how finely `level` cuts tell values apart, in the column's own units: "about 12 years"."""
+        if self.nullable:  # the first cut parts the missing from the present
+            return self.cell_size(level - 1) if level > 1 else "missing or not" if level else "not at all"
+        return self.cell_size(level) if level else "not at all"
+
+    def cell_size(self, cuts: int) -> str:
+        """Say how finely so many cuts of the present values tell them apart."""
+        raise NotImplementedError
+
+    def encode(self, arrays: "Sequence[pa.Array]") -> Points:
+        """Return a point for every row of the source arrays. Never raises because of a value."""
+        # Private cells pass through here. Row by row, and nothing is kept: it reveals nothing.
+        return self.settle([self._reading(array, i) for i, array in enumerate(arrays)])
+
+    def decode(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Return the cells of points, in the given storage types (None: the natural one)."""
+        wanted = [natural if t is None else t for t, natural in zip(types, self.natural, strict=True)]
+        return [cast(array, t) for array, t in zip(self.restore(points, types), wanted, strict=True)]
+
+    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
+        """Count what `encode` would change. CONFIDENTIAL: the result depends on private values."""
+        total = Tally()
+        for source, array in enumerate(arrays):
+            reading = self._reading(array, source)
+            empty = self.empty(array, reading)
+            clamped, unknown = self.changed(reading, source)
+            unparsed = int(np.count_nonzero(np.isnan(reading) & ~empty))
+            total += Tally(int(np.count_nonzero(empty)), unparsed, clamped, unknown)
+        return total
+
+    def empty(self, array: "pa.Array", reading: Floats) -> Bools:
+        """Say which cells hold nothing at all, so that they are missing and not merely unparsed."""
+        return absent(array)
+
+    def _reading(self, array: "pa.Array", source: int) -> Floats:
+        return by_distinct(array, lambda plain: self.read(plain, source))
+
+    def _check_common(self) -> None:
+        """Check weight and nullable; every kind calls it when it is made."""
+        weight = number_field(self, "weight")
+        if not 1e-6 <= weight <= 1e6:
+            raise ColumnError(
+                f"has weight = {self.weight}; a weight lies between 1e-6 and 1e6. Use 1 if in doubt.", "weight"
+            )
+        if not isinstance(self.nullable, bool):
+            raise ColumnError(f"has nullable = {self.nullable!r}; write true or false.", "nullable")
+
+
+def number_field(column: Any, field: str) -> float:
+    """Check that a field is a finite number, keep it as a float, and return it."""
+    value = getattr(column, field)
+    try:
+        if isinstance(value, bool | str | bytes):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ColumnError(f"has {field} = {value!r}; it must be a number.", field) from None
+    if not math.isfinite(number):
+        raise ColumnError(
+            f"has {field} = {value}; it must be finite. Bounds are public: choose one that is surely enough.", field
+        )
+    msgspec.structs.force_setattr(column, field, number)
+    return number
+
+
+def decimals_field(column: Any) -> None:
+    """Check `decimals`: None, or a whole number from 0 to 15."""
+    value = column.decimals
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 15):
+        raise ColumnError(f"has decimals = {value!r}; write a whole number from 0 to 15, or leave it out.", "decimals")
+
+
+def low_below_high(column: Any, *, equal: bool = False) -> None:
+    """Check low < high (or <=)."""
+    if not (column.low <= column.high if equal else column.low < column.high):
+        low, high = (shown(value) for value in (column.low, column.high))
+        if column.low > column.high:
+            raise ColumnError(f"has low = {low} and high = {high}; low must be below high. Swap them.", "low")
+        raise ColumnError(
+            f'has low = high = {low}; low must be below high. Widen the bounds, or declare type = "constant".', "low"
+        )
+
+
+def shown(value: Any) -> str:
+    """Return a declared (public) value as a schema file would show it."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return (
+        value.isoformat()
+        if hasattr(value, "isoformat")
+        else str(value)
+        if isinstance(value, int | float)
+        else repr(value)
+    )
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return " Did you mean 'x'?" for the known word that is nearest, or nothing.
+
+    Examples:
+        >>> did_you_mean("heigth", ["height", "weight"])
+        " Did you mean 'height'?"
+        >>> did_you_mean("x", ["height", "weight"])
+        ''
+    """
+    lowered = {name.lower(): name for name in reversed(known)}
+    close = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    return f" Did you mean {lowered[close[0]]!r}?" if close else ""
+
+
+def plural(count: float, unit: str) -> str:
+    """Return a count with its unit; floats are rounded to two digits.
+
+    Examples:
+        >>> plural(12.4, "year"), plural(1, "day"), plural(0.034, "degree"), plural(20015.0, "mile"), plural(256, "day")
+        ('12 years', '1 day', '0.034 degrees', '20,000 miles', '256 days')
+    """
+    text = (
+        f"{count:,}" if isinstance(count, int) else f"{count:.2g}" if count < 99.5 else f"{float(f'{count:.2g}'):,.0f}"
+    )
+    return f"{text} {unit}{'' if text == '1' else 's'}" if unit else text

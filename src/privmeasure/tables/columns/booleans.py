@@ -1,0 +1,128 @@
+"""True and false."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from privmeasure.domains import Categories, Domain, Floats, Nullable, Points
+from privmeasure.tables.arrow import described, is_number, is_text, number_cells, numbers, plain_type
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Types
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TRUE = ("true", "t", "yes", "y", "1", "1.0", "on")
+FALSE = ("false", "f", "no", "n", "0", "0.0", "off")
+
+
+class Boolean(DataColumn, frozen=True, tag="boolean"):
+    """True or false.
+
+    In text, any case of true, t, yes, y, 1, on and false, f, no, n, 0, off; or the texts declared, of which the first
+    is the one that is written. In numbers 1 and 0. Whatever else is missing or, where that is not allowed, false.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> Boolean(nullable=True).encode([pa.array(["Yes", "no", "maybe"])])[:, 0]
+        array([ 1.,  0., nan])
+    """
+
+    true: Annotated[
+        str | tuple[str, ...] | None, Meta(description='The text for true, or a list of texts, like ["yes", "y"].')
+    ] = None
+    false: Annotated[str | tuple[str, ...] | None, Meta(description="The text for false, or a list of texts.")] = None
+
+    def __post_init__(self) -> None:
+        """Check everything that is declared, before any data are touched."""
+        self._check_common()
+        for field in ("true", "false"):
+            value = getattr(self, field)
+            texts = (value,) if isinstance(value, str) else value
+            if texts is not None and not (
+                isinstance(texts, list | tuple) and texts and all(isinstance(t, str) for t in texts)
+            ):
+                raise ColumnError(f"has {field} = {value!r}; write a text, or a list of texts.", field)
+            msgspec.structs.force_setattr(
+                self, field, None if texts is None else value if texts == (value,) else tuple(texts)
+            )
+        if (self.true is None) != (self.false is None):
+            given, other = ("true", "false") if self.false is None else ("false", "true")
+            raise ColumnError(f"declares texts for {given} but none for {other}. Give both, or neither.", given)
+        if both := {t.strip().lower() for t in self._texts[0]} & {t.strip().lower() for t in self._texts[1]}:
+            raise ColumnError(f"has the text {min(both)!r} for both true and false. Case does not matter.", "true")
+
+    @property
+    def _texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the texts for false and for true."""
+        if self.true is None or self.false is None:
+            return FALSE, TRUE
+        false, true = ((t,) if isinstance(t, str) else t for t in (self.false, self.true))
+        return false, true
+
+    @cached_property
+    def domain(self) -> Domain:
+        """Two points at distance 1: false is 0, true is 1."""
+        return Nullable(Categories(2)) if self.nullable else Categories(2)
+
+    @property
+    def natural(self) -> "tuple[pa.DataType, ...]":
+        """Booleans, or text where texts are declared."""
+        import pyarrow as pa
+
+        return (pa.bool_(),) if self.true is None else (pa.string(),)
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Refuse dates, times, lists and the like."""
+        import pyarrow.types as pt
+
+        plain = plain_type(type)
+        if pt.is_boolean(plain) or is_number(plain) or is_text(plain) or pt.is_null(plain):
+            return None
+        return f"must be true or false, got {described(plain)}. Cast it, or drop it."
+
+    def read(self, array: "pa.Array", source: int) -> Floats:
+        """Return 1 for true, 0 for false, NaN for whatever else."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not is_text(array.type):
+            values = numbers(array)
+            return np.where((values == 0) | (values == 1), values, np.nan)
+        false, true = self._texts
+        words, texts = (
+            pc.utf8_lower(pc.utf8_trim_whitespace(a))
+            for a in (pa.array([*false, *true]), array.cast(pa.large_string()))
+        )
+        found = pc.index_in(texts, value_set=words.cast(pa.large_string()))
+        place = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+        return np.where(place < 0, np.nan, (place >= len(false)).astype(np.float64))
+
+    def settle(self, readings: Sequence[Floats]) -> Points:
+        """Let what is neither be missing, or false."""
+        return (readings[0] if self.nullable else np.where(readings[0] == 1, 1.0, 0.0))[:, None]
+
+    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
+        """Nothing is clamped or unknown: what is neither true nor false counts as unparsed."""
+        return 0, 0
+
+    def restore(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Write booleans, 0 and 1, or texts."""
+        import pyarrow as pa
+
+        plain = self.natural[0] if types[0] is None else plain_type(types[0])
+        if is_number(plain):
+            return [number_cells(np.clip(np.rint(points[:, 0]), 0, 1), plain)]
+        missing = np.isnan(points[:, 0])
+        truth = points[:, 0] >= 0.5
+        if is_text(plain):
+            indices = pa.array(truth.astype(np.int32), mask=missing if missing.any() else None)
+            return [pa.array([self._texts[0][0], self._texts[1][0]]).take(indices)]
+        return [pa.array(truth, mask=missing if missing.any() else None)]
+
+    def cell_size(self, cuts: int) -> str:
+        """One cut tells them apart."""
+        return "true or false"

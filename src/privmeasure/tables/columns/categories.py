@@ -1,0 +1,326 @@
+"""Categories: unordered, ordered or in a taxonomy."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nullable, Points
+from privmeasure.errors import ArgumentError
+from privmeasure.tables.arrow import cast_each, described, is_text, numbers, plain_type, recoded, whole
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean, plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_VALUES = 1 << 20
+"""As many as the domain can hold; more are free text, or identifiers."""
+LARGEST: Any = 1 << 53
+"""Beyond it, doubles skip integers."""
+FEW_VALUES = 4096
+"""Up to so many, Arrow builds its table of them anew for each array; it takes microseconds."""
+
+Value = str | int | float
+
+
+class Category(DataColumn, frozen=True, tag="category"):
+    """One of a list of values, all equally far from one another.
+
+    With `ordered` the distance goes by rank (small, medium, large). With a `taxonomy`, nested groups, values of one
+    group are nearer: {"fruit": ["apple", "pear"], "fish": {"white": ["cod"], "oily": ["eel"]}}; `diameters` are the
+    distances inside groups, from coarse to fine (1/2, 1/4, ... by default).
+    Values are all text or all numbers. Text is compared as it is; numbers by value, so 1 is "1" in a CSV file and 1.0
+    in a column of floats. A cell with none of the values becomes `unknown`: one of the values, by default missing if
+    the column is nullable and else the first value.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> size = Category(["S", "M", "L"], ordered=True, unknown="M")
+        >>> size.encode([pa.array(["L", "S", "huge", None])])[:, 0]
+        array([2., 0., 1., 1.])
+        >>> food = Category(["apple", "cod", "pear"], taxonomy={"fruit": ["apple", "pear"]})
+        >>> [food.domain.diameter(level) for level in range(3)]
+        [1.0, 0.5, 0.0]
+    """
+
+    values: Annotated[
+        tuple[Value, ...],
+        Meta(
+            description="Every value that may occur, all text or all numbers. Public: not taken from the data.",
+            min_length=1,
+        ),
+    ]
+    ordered: Annotated[bool, Meta(description="Whether the values are ranks, so that neighbours are near.")] = False
+    taxonomy: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="Groups of values: a name for each group, with a list of values or a table of smaller groups."
+        ),
+    ] = None
+    diameters: Annotated[
+        tuple[float, ...] | None,
+        Meta(description="The distance between values of one group, from coarse to fine; 0.5, 0.25, ... by default."),
+    ] = None
+    unknown: Annotated[
+        Value | None, Meta(description="The value that stands for all others that occur; one of the values.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Check everything that is declared, before any data are touched."""
+        self._check_common()
+        self._check_values()
+        if not isinstance(self.ordered, bool):
+            raise ColumnError(f"has ordered = {self.ordered!r}; write true or false.", "ordered")
+        plain = isinstance(self.unknown, str | int | float) and not isinstance(self.unknown, bool)
+        if self.unknown is not None and not (plain and self.unknown in self._positions):
+            hint = did_you_mean(str(self.unknown), [str(v) for v in self.values[:1000]])
+            raise ColumnError(
+                f"has unknown = {self.unknown!r}, which is not one of its values.{hint} Add it to them, or choose one.",
+                "unknown",
+            )
+        if self.taxonomy is None:
+            if self.diameters is not None:
+                raise ColumnError("has diameters but no taxonomy. Remove them, or add the groups.", "diameters")
+            return
+        if not isinstance(self.taxonomy, dict):
+            raise ColumnError("has a taxonomy that is no table of groups. Give every group a name.", "taxonomy")
+        if self.diameters is not None and not isinstance(self.diameters, list | tuple):
+            raise ColumnError(f"has diameters = {self.diameters!r}; write a list, like [0.5].", "diameters")
+        if self.ordered:
+            raise ColumnError("has both ordered and a taxonomy. Keep one of them.", "taxonomy")
+        try:
+            self.domain  # noqa: B018
+        except ArgumentError as error:
+            raise ColumnError(f"has a taxonomy that cannot be used: {error}", "taxonomy") from None
+
+    def _check_values(self) -> None:
+        if isinstance(self.values, str | bytes) or not hasattr(self.values, "__iter__"):
+            raise ColumnError(f'has values = {self.values!r}; write a list, like ["F", "M"].', "values")
+        values = tuple(v.item() if isinstance(v, np.generic) else v for v in self.values)
+        if not 1 <= len(values) <= MOST_VALUES:
+            raise ColumnError(
+                f"has {len(values):,} values; a category has from 1 to {MOST_VALUES:,}. Group the rare ones, or "
+                'declare free text and identifiers as type = "drop".',
+                "values",
+            )
+        kinds = set(map(type, values))
+        if not (kinds == {str} or kinds <= {int, float}):
+            hint = 'Use type = "boolean" for true and false.' if bool in kinds else "Put all of them in quotes."
+            raise ColumnError(f"has values that are neither all text nor all numbers. {hint}", "values")
+        if kinds != {str} and not all(-LARGEST <= v <= LARGEST for v in values):  # also refuses NaN
+            raise ColumnError("has numbers beyond 2^53 among its values. Put all of them in quotes.", "values")
+        msgspec.structs.force_setattr(self, "values", values)
+        if len(self._positions) != len(values):
+            twice = Counter(values).most_common(1)[0][0]
+            raise ColumnError(f"has the value {twice!r} twice. Remove one of them.", "values")
+
+    @cached_property
+    def _positions(self) -> dict[Any, int]:
+        return {value: i for i, value in enumerate(self.values)}
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The positions of the values: ranks, or categories with their groups."""
+        count = len(self.values)
+        inner: Domain = (
+            Integers(0, count - 1)
+            if self.ordered
+            else Categories(count, taxonomy=self._levels() if self.taxonomy else None)
+        )
+        return Nullable(inner) if self.nullable else inner
+
+    def _levels(self) -> list[tuple[float, list[Any]]]:
+        """Return the taxonomy as the domain wants it: from fine to coarse, the group of every value."""
+        paths: dict[Any, tuple[str, ...]] = {}
+        for value, path in _leaves(self.taxonomy, ()):
+            if value not in self._positions:
+                hint = did_you_mean(str(value), [str(v) for v in self.values[:1000]])
+                raise ColumnError(f"has {value!r} in its taxonomy, which is not one of its values.{hint}", "taxonomy")
+            if value in paths:
+                raise ColumnError(f"has {value!r} in two groups of its taxonomy. Keep it in one.", "taxonomy")
+            paths[value] = path
+        depth = max(map(len, paths.values()), default=0)
+        diameters = self.diameters or tuple(2.0**-i for i in range(1, depth + 1))
+        if len(diameters) != depth:
+            raise ColumnError(
+                f"has {plural(len(diameters), 'diameter')} for a taxonomy of {plural(depth, 'level')}. Give one a "
+                "level, from coarse to fine.",
+                "diameters",
+            )
+        # a value that is in no group, or in none as fine as a level, is alone there
+        return [
+            (
+                diameters[i],
+                [p[: i + 1] if len(p := paths.get(value, ())) > i else (n,) for n, value in enumerate(self.values)],
+            )
+            for i in range(depth - 1, -1, -1)
+        ]
+
+    @property
+    def textual(self) -> bool:
+        """Whether the values are text."""
+        return isinstance(self.values[0], str)
+
+    @property
+    def natural(self) -> "tuple[pa.DataType, ...]":
+        """The type of the values as declared."""
+        import pyarrow as pa
+
+        if self.textual:
+            return (pa.string(),)
+        return (pa.int64(),) if all(isinstance(v, int) for v in self.values) else (pa.float64(),)
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Refuse types that cannot hold the declared values."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        plain = plain_type(type)
+        if pt.is_null(plain):
+            return None
+        if pt.is_nested(plain) or pt.is_binary(plain) or pt.is_large_binary(plain) or pt.is_fixed_size_binary(plain):
+            return f"must hold text or numbers to be a category, got {described(plain)}. Cast it, or drop it."
+        try:
+            self._stored(plain)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            return (
+                f"is a category with values that {described(plain)} cannot hold, which is what the table stores. "
+                "Correct the values, or cast the column."
+            )
+        return None
+
+    def _stored(self, plain: "pa.DataType") -> "pa.Array":
+        """Return the values as the storage type has them."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        if plain == self.natural[0]:
+            return self._array
+        if self.textual:
+            return self._array.cast(pa.float64()).cast(plain) if pt.is_floating(plain) else self._array.cast(plain)
+        if is_text(plain):
+            return pa.array([str(v) for v in self.values]).cast(plain)
+        return self._array.cast(plain)
+
+    @cached_property
+    def _array(self) -> "pa.Array":
+        import pyarrow as pa
+
+        return pa.array(self.values, self.natural[0])
+
+    def read(self, array: "pa.Array", source: int) -> Floats:
+        """Return positions; -1 for what is not among the values, NaN for null."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        kind = array.type
+        if pt.is_null(kind):
+            return np.full(len(array), np.nan)
+        if not self.textual or pt.is_floating(kind) or pt.is_decimal(kind):
+            return self._read_numbers(array)
+        if pt.is_boolean(kind) or pt.is_integer(kind) or pt.is_temporal(kind):
+            reading = self._read_texts(cast_each(array, pa.string()))
+            beyond = np.isnan(reading) & np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
+            return np.where(beyond, -1.0, reading)  # a date that no calendar has is none of the values
+        if not is_text(kind):
+            return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, -1.0)
+        return self._read_texts(array)
+
+    def _read_texts(self, texts: "pa.Array") -> Floats:
+        import pyarrow.compute as pc
+
+        if len(self.values) > FEW_VALUES and len(texts) > 1:
+            distinct = texts.dictionary_encode()
+            positions = [self._positions.get(text, -1) for text in distinct.dictionary.to_pylist()]
+            table = np.append(np.array(positions, np.float64), np.nan)
+            return np.asarray(table[pc.fill_null(distinct.indices, len(positions)).to_numpy(zero_copy_only=False)])
+        found = pc.index_in(texts, value_set=self._array.cast(texts.type))
+        reading = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.float64)
+        if texts.null_count:
+            reading[texts.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        return np.asarray(reading, np.float64)
+
+    def _read_numbers(self, array: "pa.Array") -> Floats:
+        values, keys = numbers(array), self._numbers
+        null = (
+            np.isnan(values) if not is_text(array.type) else np.asarray(array.is_null().to_numpy(zero_copy_only=False))
+        )
+        if not len(keys[0]):
+            return np.where(null, np.nan, -1.0)
+        place = np.minimum(np.searchsorted(keys[0], values), len(keys[0]) - 1)
+        return np.where(null, np.nan, np.where(keys[0][place] == values, keys[1][place], -1.0))
+
+    @cached_property
+    def _numbers(self) -> tuple[Floats, Floats]:
+        """Return the values that are numbers, sorted, and their positions."""
+        import pyarrow as pa
+
+        array = self._array
+        values = numbers(array if self.textual else array.cast(pa.float64()))
+        number = np.flatnonzero(np.isfinite(values))
+        keys, first = np.unique(values[number], return_index=True)
+        return keys, number[first].astype(np.float64)
+
+    def settle(self, readings: Sequence[Floats]) -> Points:
+        """Send what is unknown where the declaration says."""
+        unknown = float(self._positions[self.unknown]) if self.unknown is not None else np.nan if self.nullable else 0.0
+        positions = np.where(readings[0] < 0, unknown, readings[0])
+        if not self.nullable:
+            positions[np.isnan(positions)] = unknown
+        return positions[:, None]
+
+    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
+        """Count the cells with none of the values."""
+        return 0, int(np.count_nonzero(reading < 0))
+
+    def empty(self, array: "pa.Array", reading: Floats) -> Bools:
+        """Only null: an empty text is a value like any other."""
+        return np.isnan(reading)
+
+    def restore(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Look the values up."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        kind = self.natural[0] if types[0] is None or pt.is_null(types[0]) else types[0]
+        missing = np.isnan(points[:, 0])
+        positions = whole(points[:, 0], 0, len(self.values) - 1).astype(np.int32)
+        indices = pa.array(positions, mask=missing if missing.any() else None)
+        plain = plain_type(kind)
+        stored = self._stored(self.natural[0] if pt.is_string_view(plain) else plain)  # views cannot be taken from
+        return [recoded(indices, stored, kind) if pt.is_dictionary(kind) else stored.take(indices)]
+
+    def cell_size(self, cuts: int) -> str:
+        """Say how many groups of values there are."""
+        inner = self.domain.domain if isinstance(self.domain, Nullable) else self.domain
+        size = inner.size(cuts)
+        if size == len(self.values):
+            return "single values"
+        if self.ordered:
+            return f"about {plural(-(-len(self.values) // size), 'rank')}"
+        return f"{plural(size, 'group')} of values"
+
+
+def _leaves(group: Any, path: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Yield every value of a taxonomy with the groups that it is in, from the outside in."""
+    if len(path) > 16:
+        raise ColumnError("has a taxonomy of more than 16 levels.", "taxonomy")
+    if isinstance(group, dict):
+        for name, inner in group.items():
+            yield from _leaves(inner, (*path, str(name)))
+    elif isinstance(group, list | tuple):
+        for value in group:
+            if isinstance(value, dict | list | tuple):
+                raise ColumnError(
+                    "has a taxonomy with a table inside a list. Give the smaller groups names.", "taxonomy"
+                )
+            yield value, path
+    else:
+        raise ColumnError(
+            f"has {group!r} in its taxonomy where a list of values, or a table of smaller groups, was expected.",
+            "taxonomy",
+        )

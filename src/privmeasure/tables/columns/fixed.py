@@ -1,0 +1,143 @@
+"""Columns without a domain: the same value in every row, or nothing at all."""
+
+import math
+from collections.abc import Sequence
+from datetime import date, time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from privmeasure.domains import Points
+from privmeasure.tables.arrow import cast, described, plain_type
+from privmeasure.tables.columns.base import ColumnError, Tally, Types
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Constant(
+    msgspec.Struct, frozen=True, tag_field="type", tag="constant", forbid_unknown_fields=True, omit_defaults=True
+):
+    """A column with one public value in every row of the output, whatever the cells of the table hold.
+
+    Examples:
+        >>> import numpy as np
+        >>> Constant("CH").decode(np.empty((2, 0)), [None])[0].to_pylist()
+        ['CH', 'CH']
+    """
+
+    value: Annotated[str | bool | int | float, Meta(description="The value of every row of the output.")]
+
+    def __post_init__(self) -> None:
+        """Check that the value is one that a cell can hold."""
+        value: Any = self.value.item() if isinstance(self.value, np.generic) else self.value
+        value = value.isoformat() if isinstance(value, date | time) else value
+        if not isinstance(value, str | bool | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+            raise ColumnError(f"has value = {value!r}; write a text, a number, true, false or a date.", "value")
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise ColumnError("has a number as value that is too large for a cell. Put it in quotes.", "value")
+        msgspec.structs.force_setattr(self, "value", value)
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """Return the file column."""
+        return (name,)
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        """Return the file column."""
+        return (name,)
+
+    @property
+    def domain(self) -> None:
+        """There is nothing to tell apart."""
+        return None
+
+    @property
+    def natural(self) -> "tuple[pa.DataType, ...]":
+        """The type of the value."""
+        import pyarrow as pa
+
+        return (pa.scalar(self.value).type,)
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Refuse types that cannot hold the value."""
+        import pyarrow as pa
+
+        if pa.types.is_null(plain_type(type)):
+            return None
+        try:
+            pa.array([self.value]).cast(plain_type(type))
+        except pa.ArrowException:
+            return (
+                f"is declared constant with a value that {described(type)} cannot hold. Correct the value, or cast it."
+            )
+        return None
+
+    def encode(self, arrays: "Sequence[pa.Array]") -> Points:
+        """Return points without columns: no cell is looked at."""
+        return np.empty((len(arrays[0]), 0))
+
+    def decode(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Repeat the value."""
+        import pyarrow as pa
+
+        value = pa.array([self.value])
+        wanted = value.type if types[0] is None else types[0]
+        repeated = value.take(pa.array(np.zeros(len(points), np.int32)))
+        return [cast(repeated, wanted)]
+
+    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
+        """Nothing is read, so nothing is changed."""
+        return Tally()
+
+    def fineness(self, level: int) -> str:
+        """There is nothing to resolve."""
+        return "constant"
+
+
+class Drop(msgspec.Struct, frozen=True, tag_field="type", tag="drop", forbid_unknown_fields=True, omit_defaults=True):
+    """A column that is neither read nor written: identifiers, names, free text.
+
+    Examples:
+        >>> Drop().sources("name"), Drop().outputs("name")
+        (('name',), ())
+    """
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """Return the file column, so that the table is known to have it."""
+        return (name,)
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        """Return nothing."""
+        return ()
+
+    @property
+    def domain(self) -> None:
+        """There is nothing to tell apart."""
+        return None
+
+    @property
+    def natural(self) -> "tuple[pa.DataType, ...]":
+        """Nothing is written."""
+        return ()
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Accept every type."""
+        return None
+
+    def encode(self, arrays: "Sequence[pa.Array]") -> Points:
+        """Return points without columns: no cell is looked at."""
+        return np.empty((len(arrays[0]), 0))
+
+    def decode(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Return nothing."""
+        return []
+
+    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
+        """Nothing is read, so nothing is changed."""
+        return Tally()
+
+    def fineness(self, level: int) -> str:
+        """It is not in the output."""
+        return "dropped"

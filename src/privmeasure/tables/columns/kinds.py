@@ -1,0 +1,194 @@
+"""All kinds of columns, and how one is read from a table of a schema file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
+from typing import Any
+
+import msgspec
+
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean
+from privmeasure.tables.columns.booleans import Boolean
+from privmeasure.tables.columns.categories import Category
+from privmeasure.tables.columns.fixed import Constant, Drop
+from privmeasure.tables.columns.numbers import Integer, Number
+from privmeasure.tables.columns.places import Place
+from privmeasure.tables.columns.times import Date, Datetime, Time
+
+__all__ = ["FORMAT", "KINDS", "Column", "Spot", "Types", "disagreements", "from_fields", "to_fields"]
+
+Spot = tuple[str, ...]
+"""Where something stands in a schema file: its keys from the outside in."""
+
+Column = Number | Integer | Category | Boolean | Date | Datetime | Time | Place | Constant | Drop
+
+KINDS: dict[str, type[Any]] = {
+    str(kind.__struct_config__.tag): kind
+    for kind in (Number, Integer, Category, Boolean, Date, Datetime, Time, Place, Constant, Drop)
+}
+FORMAT = 1
+"""Of schema files."""
+LARGEST_GROUP = 3
+"""Columns that are released jointly: more would be told apart too coarsely."""
+TO_FILL_IN = "?"
+"""What a template has where only a person knows what to write."""
+_WORDS = {
+    "float": "a number",
+    "int": "a whole number",
+    "bool": "true or false",
+    "str": "a text in quotes",
+    "array": "a list in square brackets",
+    "object": "a table",
+    "null": "nothing",
+    "date": "a date",
+    "datetime": "a date with a time",
+}
+_CHOICES = {"transform": 'transform = "log", or leave it out'}
+"""What a field with few choices may say."""
+_NEEDS = {
+    "low": "the smallest value that may occur, from knowledge of the subject and not from the data",
+    "high": "the largest value that may occur, from knowledge of the subject and not from the data",
+    "values": "the list of values that may occur, from knowledge of the subject and not from the data",
+    "type": f"what the column is: one of {', '.join(KINDS)}",
+    "value": "the value of every row",
+    "latitude": "the name of the file's column with the latitude",
+    "longitude": "the name of the file's column with the longitude",
+}
+
+
+def from_fields(fields: Any) -> Column:
+    """Read a column from the fields of a TOML or JSON table; a ColumnError says what is wrong with it.
+
+    Examples:
+        >>> from_fields({"type": "integer", "low": 17, "high": 90})
+        Integer(low=17, high=90, transform=None, breaks=None, unit=None, weight=1.0, nullable=False)
+    """
+    if not isinstance(fields, Mapping):
+        raise ColumnError(f"is {_word(fields)}; write a table with a type.")
+    unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in _NEEDS]
+    if unfilled:
+        wanted = "; ".join(f"{field} ({_NEEDS[field]})" for field in unfilled)
+        raise ColumnError(f"still has to be filled in: {wanted}.", unfilled[0])
+    if "type" not in fields:
+        raise ColumnError(f"has no type. Write {_NEEDS['type']}.")
+    kind = KINDS.get(fields["type"]) if isinstance(fields["type"], str) else None
+    if kind is None:
+        hint = did_you_mean(str(fields["type"]), list(KINDS))
+        raise ColumnError(
+            f"has type = {fields['type']!r}, which is unknown.{hint} Write one of {', '.join(KINDS)}.", "type"
+        )
+    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    for field in fields:
+        if field not in known and field != "type":
+            hint = did_you_mean(str(field), known)
+            raise ColumnError(
+                f"has an unknown field {field!r}.{hint} A column of type {fields['type']!r} has {', '.join(known)}.",
+                str(field),
+            )
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.encode_name not in fields:
+            raise ColumnError(f"has no {field.encode_name}. Add {_NEEDS.get(field.encode_name, 'it')}.")
+    if kind is Constant:  # a date of TOML is kept as its text
+        fields = {name: v.isoformat() if isinstance(v, date | time) else v for name, v in fields.items()}
+    try:
+        column: Column = msgspec.convert(dict(fields), type=kind, builtin_types=(date, datetime, time))
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, ColumnError):
+            raise error.__cause__ from None
+        raise _fault(error, fields) from None
+    return column
+
+
+def to_fields(column: Column, *, native: bool = False) -> dict[str, Any]:
+    """Return the fields of a column as JSON has them, or (native) with dates as TOML has them."""
+    kept = (date, datetime, time) if native else ()
+    fields = msgspec.to_builtins(column, builtin_types=kept)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+
+
+def disagreements(
+    columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]
+) -> list[tuple[Spot, str]]:
+    """Return everything that is wrong between columns, each with its place in a schema file."""
+    problems: list[tuple[Spot, str]] = []
+    owner: dict[str, str] = {}
+    for name, column in columns.items():
+        if not isinstance(name, str) or not isinstance(column, DataColumn | Constant | Drop):
+            got = type(column).__name__
+            problems.append(((), f"column {name!r} must be a column such as Integer(17, 90), got {got}."))
+            continue
+        for source in column.sources(name):
+            if source in owner:
+                told = (
+                    f"column {name!r} reads the file's column {source!r}, which column {owner[source]!r} reads already."
+                )
+                problems.append((("columns", name), f"{told} Remove one of the two."))
+            owner.setdefault(source, name)
+    if not problems and not any(isinstance(column, DataColumn) for column in columns.values()):
+        problems.append((("columns",), "no column of the schema has data: all are dropped or constant."))
+    for i, group in enumerate(groups):
+        problems += [(("group", str(i)), problem) for problem in _group_problems(group, columns)]
+        problems += [
+            (("group", str(i)), f"column {name!r} is in two groups. Take it out of one, or join the two.")
+            for name in dict.fromkeys(group)
+            if any(name in other for other in groups[:i])
+        ]
+    if not all(isinstance(rule, str) for rule in never):
+        problems.append((("never",), "never must be a list of texts."))
+    return problems
+
+
+def _group_problems(group: tuple[str, ...], columns: Mapping[str, Column]) -> list[str]:
+    problems = []
+    for name in group:
+        if name not in columns:
+            hint = did_you_mean(str(name), list(columns))
+            problems.append(f"a group names {name!r}, which is no column of the schema.{hint}")
+        elif not isinstance(columns[name], DataColumn):
+            problems.append(f"a group names {name!r}, which has no data. Take it out of the group.")
+    if len(set(group)) < max(len(group), 2):
+        problems.append("a group needs at least two different columns.")
+    if len(group) > LARGEST_GROUP:
+        problems.append(
+            f"a group of {len(group)} columns is too coarse to be of use; it has at most {LARGEST_GROUP}. Divide it."
+        )
+    return problems
+
+
+def _fault(error: msgspec.ValidationError, fields: Mapping[str, Any]) -> ColumnError:
+    """Tell in plain words what msgspec found."""
+    text = str(error)
+    where = re.search(r"`\$\.(\w+)(.*?)`", text)
+    field, deeper = (where[1], where[2]) if where else ("", "")
+    expected = re.search(r"Expected `([^`]*)`", text)
+    if field and re.search("Expected `array` of length", text) and not fields[field]:
+        return ColumnError(f"has {field} = [], an empty list. Write at least one entry.", field)
+    if field and expected:
+        words = " or ".join(
+            _WORDS.get(word.strip(), word.strip()) for word in expected[1].split("|") if word.strip() != "null"
+        )
+        inside = f"{field}{deeper}" if deeper else field
+        got = "" if deeper else f" = {fields[field]!r}" if not isinstance(fields[field], list | dict) else ""
+        return ColumnError(
+            f"has {inside}{got}; it must be {words}, got {_word(fields[field]) if not deeper else 'something else'}.",
+            field,
+        )
+    if field and "Invalid enum value" in text:
+        choices = _CHOICES.get(field, "one of the documented words")
+        return ColumnError(f"has {field} = {fields[field]!r}, which is unknown. Write {choices}.", field)
+    return ColumnError(f"has {field or 'something'} that cannot be used: {text.split(' - at')[0]}.", field)
+
+
+def _word(value: Any) -> str:
+    for kind, word in (
+        (bool, "true or false"),
+        (str, "text"),
+        (int | float, "a number"),
+        (list, "a list"),
+        (dict, "a table"),
+        (datetime, "a date with a time"),
+        (date, "a date"),
+    ):
+        if isinstance(value, kind):
+            return word
+    return type(value).__name__

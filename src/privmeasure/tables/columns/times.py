@@ -1,0 +1,374 @@
+"""Dates, instants, and times of day."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from privmeasure.domains import Circle, Domain, Floats, Integers, Nullable, Points
+from privmeasure.tables.arrow import described, integers, is_text, nulls_where, plain_type, whole
+from privmeasure.tables.columns import clock
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, low_below_high, plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DAY_FORM = {"type": "string", "format": "date"}
+TIME_FORM = {"type": "string", "format": "date-time"}
+Format = Annotated[
+    str | None, Meta(description='How the text is written, like "%d.%m.%Y %H:%M"; as in ISO 8601 if left out.')
+]
+Resolution = Annotated[
+    str, Meta(description='The smallest step that is told apart and written, like "1s", "15min", "1h".')
+]
+
+
+class Date(DataColumn, frozen=True, tag="date"):
+    """A day of [low, high], both included. Timestamps count as their day; texts are ISO dates or of a `format`.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> born = Date("1900-01-01", "2020-12-31", nullable=True)
+        >>> points = born.encode([pa.array(["2000-02-29", "1850-01-01", "soon"])])
+        >>> [str(day) for day in born.decode(points, [None])[0].to_pylist()]
+        ['2000-02-29', '1900-01-01', 'None']
+    """
+
+    low: Annotated[Any, Meta(description="The first day that may occur. Public.", extra_json_schema=DAY_FORM)]
+    high: Annotated[Any, Meta(description="The last day that may occur. Public.", extra_json_schema=DAY_FORM)]
+    format: Format = None
+
+    def __post_init__(self) -> None:
+        """Check everything that is declared, before any data are touched."""
+        self._check_common()
+        for field in ("low", "high"):
+            msgspec.structs.force_setattr(self, field, clock.as_date(self, field))
+        low_below_high(self)
+        clock.check_format(self, needs="day month year", what="%d.%m.%Y")
+
+    @property
+    def _days(self) -> tuple[int, int]:
+        first = clock.EPOCH.date()
+        return (self.low - first).days, (self.high - first).days
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The days, counted from 1970."""
+        inner = Integers(*self._days)
+        return Nullable(inner) if self.nullable else inner
+
+    @property
+    def natural(self) -> "tuple[pa.DataType, ...]":
+        """Dates, or text where a format is declared."""
+        import pyarrow as pa
+
+        return (pa.date32(),) if self.format is None else (pa.string(),)
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Refuse numbers, times of day and the like."""
+        return _refuses(type, "dates", "date timestamp")
+
+    def read(self, array: "pa.Array", source: int) -> Floats:
+        """Return days from 1970."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        kind = array.type
+        if is_text(kind):
+            array = clock.parse_dates(array, self.format)
+        elif pt.is_timestamp(kind):
+            array = clock.floor_days(clock.from_utc(array.cast(pa.timestamp(kind.unit)), kind.tz))
+        elif pt.is_date64(kind):
+            array = clock.floor_days(array.cast(pa.int64()).cast(pa.timestamp("ms")))
+        elif not pt.is_date32(kind):
+            return np.full(len(array), np.nan)
+        days, null = integers(array)
+        return np.where(null, np.nan, days)
+
+    def settle(self, readings: Sequence[Floats]) -> Points:
+        """Clamp."""
+        return _settled(readings[0], *self._days, self.nullable)
+
+    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
+        """Count the days beyond the bounds."""
+        first, last = self._days
+        return int(np.count_nonzero((reading < first) | (reading > last))), 0
+
+    def restore(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Count the days back."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        plain = self.natural[0] if types[0] is None else plain_type(types[0])
+        missing, days = np.isnan(points[:, 0]), whole(points[:, 0], *self._days)
+        cells = nulls_where(days.astype(np.int32), missing, pa.int32()).cast(pa.date32())
+        if is_text(plain) and self.format is not None:
+            return [clock.write(cells.cast(pa.timestamp("s")), self.format)]
+        if pt.is_timestamp(plain):
+            stamps = nulls_where(days * 86400, missing, pa.int64()).cast(pa.timestamp("s"))
+            return [_zoned(clock.to_utc(stamps, plain.tz), plain)]
+        return [cells]
+
+    def cell_size(self, cuts: int) -> str:
+        """Say how many days a cell holds."""
+        first, last = self._days
+        days = round(Integers(first, last).diameter(cuts) * (last - first)) + 1
+        return "single days" if days == 1 else f"about {plural(days, 'day')}"
+
+
+class Datetime(DataColumn, frozen=True, tag="datetime"):
+    """An instant of [low, high], told apart in steps of `resolution` from low on; the output is the start of a step.
+
+    Without a `timezone`, bounds and times without a zone are read as UTC. With one they are local times there; where
+    the clock is set back and shows a time twice, it is the earlier one. Texts are ISO 8601, with or without an offset,
+    or of a `format`. Columns of timestamps keep their own zone.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> taken = Datetime("2020-01-01", "2020-12-31T23:59:59", resolution="15min")
+        >>> points = taken.encode([pa.array(["2020-02-29 12:59:30", "2020-02-29T12:59:30+02:00"])])
+        >>> [str(cell) for cell in taken.decode(points, [None])[0].to_pylist()]
+        ['2020-02-29 12:45:00', '2020-02-29 10:45:00']
+    """
+
+    low: Annotated[Any, Meta(description="The first instant that may occur. Public.", extra_json_schema=TIME_FORM)]
+    high: Annotated[Any, Meta(description="The last instant that may occur. Public.", extra_json_schema=TIME_FORM)]
+    resolution: Resolution = "1s"
+    format: Format = None
+    timezone: Annotated[
+        str | None, Meta(description='The zone of times that have none, like "Europe/Berlin"; UTC if left out.')
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Check everything that is declared, before any data are touched."""
+        self._check_common()
+        if self.timezone is not None:
+            clock.zone(self.timezone)
+        for field in ("low", "high"):
+            msgspec.structs.force_setattr(self, field, clock.as_datetime(self, field))
+        first, last = (clock.instant(bound, self.timezone) for bound in (self.low, self.high))
+        if (self.low.tzinfo is None) == (self.high.tzinfo is None):
+            low_below_high(self)
+        if first >= last:
+            raise ColumnError("has its low not before its high. Swap them.", "low")
+        step = clock.nanoseconds(self.resolution)
+        if (last - first) // step < 1 or (last - first) // step >= 1 << 53:
+            word = "longer than the time from low to high" if last - first < step else "too fine for so long a time"
+            raise ColumnError(
+                f"has resolution = {self.resolution!r}, which is {word}. Change it, or the bounds.", "resolution"
+            )
+        limit = (1 << 63) // 4
+        if step % 1000 and not -limit < first < last < limit:
+            raise ColumnError(
+                "has a resolution in nanoseconds, which needs bounds between 1900 and 2040.", "resolution"
+            )
+        clock.check_format(self, needs="day month year hour", what="%d.%m.%Y %H:%M:%S")
+
+    @cached_property
+    def _ticks(self) -> tuple[int, int, int, str]:
+        """Return low in ticks, ticks a step, the last step, and the unit of a tick: ns if steps need it, else us."""
+        first, last = (clock.instant(bound, self.timezone) for bound in (self.low, self.high))
+        step = clock.nanoseconds(self.resolution)
+        unit = "ns" if step % 1000 else "us"
+        size = clock.NANOSECONDS[unit]
+        return first // size, step // size, (last - first) // step, unit
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The steps, counted from low."""
+        inner = Integers(0, self._ticks[2])
+        return Nullable(inner) if self.nullable else inner
+
+    @property
+    def natural(self) -> "tuple[pa.DataType, ...]":
+        """Timestamps as fine as the resolution, in the declared zone; text where a format is declared."""
+        import pyarrow as pa
+
+        if self.format is not None:
+            return (pa.string(),)
+        zone = self.timezone or (None if self.low.tzinfo is None else "UTC")
+        return (pa.timestamp(self._written_unit, zone),)
+
+    @property
+    def _written_unit(self) -> str:
+        low, step, _, unit = self._ticks
+        size = clock.NANOSECONDS[unit]
+        return max(clock.coarsest_unit(low * size), clock.coarsest_unit(step * size), key=clock.PER_SECOND.__getitem__)
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Refuse numbers, times of day and the like."""
+        return _refuses(type, "dates with times", "date timestamp")
+
+    def read(self, array: "pa.Array", source: int) -> Floats:
+        """Return steps from low; -1 and one too many beyond the bounds."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        kind, (low, step, last, unit) = array.type, self._ticks
+        if is_text(kind):
+            array = clock.parse(array, self.format, unit, self.timezone)
+        elif pt.is_date(kind):
+            seconds, null = integers(array)
+            seconds = seconds * 86400 if pt.is_date32(kind) else seconds // 1000
+            array = clock.to_utc(pa.array(seconds, pa.int64(), mask=null).cast(pa.timestamp("s")), self.timezone)
+        elif pt.is_timestamp(kind):
+            array = array.cast(pa.timestamp(kind.unit)) if kind.tz else clock.to_utc(array, self.timezone)
+        else:
+            return np.full(len(array), np.nan)
+        raw, null = integers(array)
+        ticks = clock.scaled(raw, array.type.unit, low - step, low + (last + 1) * step, clock.PER_SECOND[unit])
+        return np.where(null, np.nan, (ticks - low) // step)
+
+    def settle(self, readings: Sequence[Floats]) -> Points:
+        """Clamp."""
+        return _settled(readings[0], 0, self._ticks[2], self.nullable)
+
+    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
+        """Count the instants beyond the bounds."""
+        return int(np.count_nonzero((reading < 0) | (reading > self._ticks[2]))), 0
+
+    def restore(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Count the steps back."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        plain = self.natural[0] if types[0] is None else plain_type(types[0])
+        low, step, last, unit = self._ticks
+        ticks = low + whole(points[:, 0], 0, last) * step
+        stamps = nulls_where(ticks, np.isnan(points[:, 0]), pa.int64()).cast(pa.timestamp(unit))
+        if pt.is_timestamp(plain):
+            return [_zoned(stamps if plain.tz else clock.from_utc(stamps, self.timezone), plain)]
+        local = clock.from_utc(stamps, self.timezone)
+        if is_text(plain):
+            local = _zoned(local, pa.timestamp(self._written_unit))
+            return [local.cast(pa.string()) if self.format is None else clock.write(local, self.format)]
+        return [clock.floor_days(local)]
+
+    def cell_size(self, cuts: int) -> str:
+        """Say how long a cell lasts."""
+        last = self._ticks[2]
+        steps = round(Integers(0, last).diameter(cuts) * last) + 1
+        return f"about {clock.spoken(steps * clock.nanoseconds(self.resolution))}"
+
+
+class Time(DataColumn, frozen=True, tag="time"):
+    """A time of day, on a circle: 23:59 is next to 00:00. The output is the start of a step of `resolution`.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> Time(resolution="1min").encode([pa.array(["00:01", "7:30", "23:59:59"])])[:, 0]
+        array([   1.5,  450.5, 1439.5])
+    """
+
+    resolution: Resolution = "1s"
+    format: Format = None
+
+    def __post_init__(self) -> None:
+        """Check everything that is declared, before any data are touched."""
+        self._check_common()
+        step = clock.nanoseconds(self.resolution)
+        if clock.DAY % step or step == clock.DAY:
+            raise ColumnError(
+                f'has resolution = {self.resolution!r}, which does not divide a day. Use one like "1s", "15min", "1h".',
+                "resolution",
+            )
+        clock.check_format(self, needs="hour minute", what="%H:%M:%S")
+
+    @property
+    def _steps(self) -> int:
+        return clock.DAY // clock.nanoseconds(self.resolution)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """A circle whose unit is one step."""
+        inner = Circle(self._steps)
+        return Nullable(inner) if self.nullable else inner
+
+    @property
+    def natural(self) -> "tuple[pa.DataType, ...]":
+        """Times as fine as the resolution; text where a format is declared."""
+        import pyarrow as pa
+
+        if self.format is not None:
+            return (pa.string(),)
+        unit = clock.coarsest_unit(clock.nanoseconds(self.resolution))
+        return (pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit),)
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Refuse numbers, dates and the like."""
+        return _refuses(type, "times of day", "time")
+
+    def read(self, array: "pa.Array", source: int) -> Floats:
+        """Return the middle of the step, in steps from midnight."""
+        import pyarrow.types as pt
+
+        kind, step = array.type, clock.nanoseconds(self.resolution)
+        unit = "ns" if step % 1000 else "us"
+        if is_text(kind):
+            array = clock.parse_times(array, self.format, unit)
+            kind = array.type
+        elif not (pt.is_time(kind) or pt.is_timestamp(kind)):
+            return np.full(len(array), np.nan)
+        raw, null = integers(array)
+        size = clock.NANOSECONDS[kind.unit]
+        of_day = np.mod(raw, clock.DAY // size)
+        # a start would lie on a border: most of a small cell around it belongs to the step before
+        return np.where(null, np.nan, of_day * size // step + 0.5)
+
+    def settle(self, readings: Sequence[Floats]) -> Points:
+        """There is nothing to clamp on a circle."""
+        return (readings[0] if self.nullable else np.nan_to_num(readings[0], nan=0.5))[:, None]
+
+    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
+        """Nothing is clamped on a circle."""
+        return 0, 0
+
+    def restore(self, points: Points, types: Types) -> "list[pa.Array]":
+        """Return the start of the step that each point lies in."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        plain = self.natural[0] if types[0] is None else plain_type(types[0])
+        steps = np.mod(whole(np.floor(points[:, 0]), -(1 << 53), 1 << 53), self._steps)
+        length = steps * clock.nanoseconds(self.resolution)
+        missing = np.isnan(points[:, 0])
+        if is_text(plain) and self.format is not None:
+            stamps = nulls_where(length // 1000, missing, pa.int64()).cast(pa.timestamp("us"))
+            return [clock.write(stamps, self.format)]
+        kind = plain if pt.is_time(plain) else Time(resolution=self.resolution).natural[0]
+        ticks = length // clock.NANOSECONDS[kind.unit]
+        words = ticks.astype(np.int32) if kind.bit_width == 32 else ticks
+        return [nulls_where(words, missing, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)]
+
+    def cell_size(self, cuts: int) -> str:
+        """Say how long a cell lasts."""
+        return f"about {clock.spoken(max(clock.DAY * 2.0**-cuts, clock.nanoseconds(self.resolution)))}"
+
+
+def _settled(reading: Floats, low: int, high: int, nullable: bool) -> Points:
+    if nullable:
+        return np.clip(reading, low, high)[:, None]  # NaN, the missing, stays
+    return np.fmin(np.fmax(reading, low), high)[:, None]  # NaN becomes low
+
+
+def _refuses(type: "pa.DataType", wanted: str, kinds: str) -> str | None:
+    import pyarrow.types as pt
+
+    plain = plain_type(type)
+    if is_text(plain) or pt.is_null(plain) or any(getattr(pt, f"is_{kind}")(plain) for kind in kinds.split()):
+        return None
+    advice = "declare it as a number or an integer" if described(plain) in ("numbers", "whole numbers") else "drop it"
+    return f"must be {wanted} or text, got {described(plain)}. Cast it, or {advice}."
+
+
+def _zoned(stamps: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+    """Return timestamps in UTC, or local ones, as a timestamp type; floored to its unit, clamped to its range."""
+    import pyarrow as pa
+
+    raw, null = integers(stamps)
+    limit = (1 << 63) - 1
+    ticks = clock.scaled(raw, stamps.type.unit, -limit, limit, clock.PER_SECOND[kind.unit])
+    return nulls_where(ticks, null, pa.int64()).cast(kind)

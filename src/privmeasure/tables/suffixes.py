@@ -1,0 +1,26 @@
+"""What the end of a file's name says: CSV (comma, tab, gzip) or Parquet."""
+
+from pathlib import Path
+from typing import Literal
+
+from privmeasure.errors import ArgumentError
+
+DELIMITERS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
+PARQUET = {".parquet", ".pq"}
+ENDINGS = ".csv, .tsv, .csv.gz, .tsv.gz or .parquet"
+
+
+def kind_of(path: str | Path) -> Literal["csv", "parquet"]:
+    """Return what kind of file a name stands for, or refuse an ending that stands for none."""
+    stem, suffix = suffixes(Path(path))
+    if suffix in PARQUET:
+        return "parquet"
+    if suffix in DELIMITERS:
+        return "csv"
+    raise ArgumentError(f"The file {path} has the ending {stem!r}, which is none of {ENDINGS}. Rename or convert it.")
+
+
+def suffixes(path: Path) -> tuple[str, str]:
+    """Return the ending, and the one that tells the kind: .csv for .csv.gz; compressed Parquet is no kind of ours."""
+    last, before = path.suffix.lower(), Path(path.stem).suffix.lower()
+    return (before + last, before if before in DELIMITERS else "") if last == ".gz" else (last, last)

@@ -1,0 +1,177 @@
+"""Tables into files, by the end of their names: CSV (comma, tab, gzip) and Parquet, complete or not at all."""
+
+import csv
+import errno
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privmeasure.errors import ArgumentError
+from privmeasure.tables.suffixes import DELIMITERS, PARQUET, kind_of, suffixes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Progress = Callable[[str, float], None]
+
+
+def write_table(
+    path: str | Path,
+    batches: "Iterable[pa.Table]",
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    rows: int | None = None,
+) -> int:
+    """Write tables one after the other into one file, by the end of its name: CSV, TSV, gzip of them, or Parquet.
+
+    Returns how many rows were written. With the number of `rows` that will come at most, a public one, `progress` is
+    told of them as ("write", fraction).
+
+    The file is written beside its place and renamed when it is complete: nothing is left after an error or an
+    interruption. Doubles are written with the fewest digits that give them back, text is quoted where it must be.
+
+    Examples:
+        >>> import pyarrow as pa, tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "small.csv"
+        >>> write_table(path, [pa.table({"a": [0.1, None], "b": ["x", 'say "y"']})])
+        2
+        >>> print(path.read_text())
+        a,b
+        0.1,"x"
+        ,"say ""y\"""
+        <BLANKLINE>
+    """
+    path = Path(path)
+    check_target(path, overwrite=overwrite)
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    batches = iter(batches)
+    first = next(batches, None)  # outside of what follows: its errors are not those of the disk
+    if first is None:
+        raise ArgumentError("write_table needs at least one table, which may have no rows, for the names of columns.")
+    try:
+        with _writable(path):
+            sink = _Sink(path, beside, first)
+        try:
+            table, written = first, 0
+            while table is not None:
+                with _writable(path):
+                    sink.write(table)
+                written += table.num_rows
+                if progress is not None and rows:
+                    progress("write", min(1.0, written / rows))
+                table = next(batches, None)
+        finally:
+            with _writable(path):
+                sink.close()
+        with _writable(path):
+            _rename(beside, path, overwrite=overwrite)
+    finally:
+        beside.unlink(missing_ok=True)
+    return written
+
+
+def check_target(path: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse a place where no table can be written, before any work is done."""
+    path = Path(path)
+    kind_of(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or write elsewhere.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the path of a file.")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists already and is not overwritten. Choose another name, or say so.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"There is no permission to write into the folder {path.parent}. Write elsewhere.")
+
+
+def _rename(beside: Path, path: Path, *, overwrite: bool) -> None:
+    if not overwrite and path.exists():  # it came into being while we wrote
+        raise FileExistsError(f"{path} exists already and is not overwritten. Choose another name, or say so.")
+    beside.replace(path)
+
+
+class _Sink:
+    """An open file of one of the kinds."""
+
+    def __init__(self, path: Path, beside: Path, first: "pa.Table") -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        stem, suffix = suffixes(path)
+        self._files = [pa.OSFile(str(beside), "wb")]
+        self._parquet: Any = None
+        if suffix in PARQUET:
+            self._parquet = pq.ParquetWriter(self._files[0], first.schema, compression="zstd")
+            return
+        if stem.endswith(".gz"):
+            self._files.append(pa.CompressedOutputStream(self._files[0], "gzip"))
+        self._delimiter = DELIMITERS[suffix]
+        header = io.StringIO()
+        csv.writer(header, delimiter=self._delimiter, lineterminator="\n").writerow(first.column_names)
+        self._files[-1].write(header.getvalue().encode())
+
+    def write(self, table: "pa.Table") -> None:
+        if self._parquet is not None:
+            self._parquet.write_table(table)
+            return
+        import pyarrow as pa
+        import pyarrow.csv as pc
+
+        views = [i for i, field in enumerate(table.schema) if pa.types.is_string_view(field.type)]
+        for i in views:  # the CSV writer does not know them
+            table = table.set_column(i, table.field(i).name, table.column(i).cast(pa.large_string()))
+        quotes = any(_needs_quotes(column, self._delimiter) for column in table.columns)
+        options = pc.WriteOptions(
+            include_header=False,
+            delimiter=self._delimiter,
+            quoting_style="needed" if quotes else "none",  # "needed" quotes all text, none the rest
+            batch_size=1 << 14,
+        )
+        pc.write_csv(table, self._files[-1], options)
+
+    def close(self) -> None:
+        if self._parquet is not None:
+            self._parquet.close()
+        for file in reversed(self._files):
+            file.close()
+
+
+def _needs_quotes(column: "pa.ChunkedArray", delimiter: str) -> bool:
+    """Say whether a column has text with a delimiter, a quote or a line end, or an empty text, which is not missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for chunk in column.chunks:
+        texts = chunk.dictionary if isinstance(chunk, pa.DictionaryArray) else chunk
+        wide = pa.types.is_large_string(texts.type)
+        if len(texts) == 0 or not (wide or pa.types.is_string(texts.type)):
+            continue
+        shortest = pc.min(pc.binary_length(texts)).as_py()
+        ends = np.frombuffer(texts.buffers()[1], np.int64 if wide else np.int32)[texts.offset :]
+        characters = bytes(
+            memoryview(texts.buffers()[2] or b"")[ends[0] : ends[len(texts)]]
+        )  # a memchr: no time at all
+        if shortest == 0 or any(special in characters for special in (b'"', delimiter.encode(), b"\n", b"\r")):
+            return True
+    return False
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    """Say clearly why a file cannot be written."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error):
+            raise OSError(f"The disk is full: {path} was not written. Free some space, or write elsewhere.") from None
+        if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+            raise PermissionError(f"There is no permission to write {path}. Write into another folder.") from None
+        raise OSError(f"{path} could not be written (system error {error.errno}). Write elsewhere.") from None

@@ -214,7 +214,7 @@ def test_a_merge_beyond_the_cap_is_loud(ran, refused, folder):
 def test_names_that_collide_are_told(ran, folder):
     import sqlite3
 
-    from unit.test_ledger_formats import FIRST
+    from unit.ledger.test_file import FIRST
 
     with sqlite3.connect(folder / "old.sqlite") as connection:
         connection.executescript(FIRST)

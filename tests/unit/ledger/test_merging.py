@@ -166,7 +166,7 @@ def test_the_states_of_one_entry(tmp_path):
 
 
 def test_a_book_without_ids_is_not_merged(tmp_path):
-    from unit.test_ledger_formats import FIRST
+    from unit.ledger.test_file import FIRST
 
     for name in ("one", "two"):
         with sqlite3.connect(tmp_path / name) as connection:

@@ -25,6 +25,7 @@ lint: venv ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing
 
 test: lint ## everything that must pass on every commit
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"

@@ -7,6 +7,7 @@ mechanism that asked for it. A `Source` is the only way from rows to counts: arr
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from typing import Any, Protocol
 
 import numpy as np
@@ -101,6 +102,11 @@ class CellCounts:
         """Hold counts of a partition of `size` cells."""
         self.size, self.counts, self.cells = size, counts, cells
 
+    def take(self) -> Counts:
+        """Hand the counts over, and keep nothing: whoever asked for them is the last to hold them."""
+        taken, self.counts = self.counts, np.empty(0, np.int64)
+        return taken
+
     @property
     def total(self) -> int:
         """The number of rows. PRIVATE under "add-remove"."""
@@ -132,3 +138,16 @@ class Source(Protocol):
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition."""
         ...
+
+
+def is_source(data: object) -> bool:
+    """Say whether data are a `Source`: lists, texts and frames have a `count` too, but not of partitions.
+
+    Examples:
+        >>> is_source([1, 2])
+        False
+    """
+    try:
+        return "partitions" in signature(type(data).count).parameters  # type: ignore[attr-defined]
+    except (AttributeError, TypeError, ValueError):
+        return False

@@ -61,6 +61,13 @@ class Privacy:
         """How much one person changes the counts of one level of cells, in sum."""
         return self.rows_per_person * (1 if self.neighbours == "add-remove" else 2)
 
+    def scale(self, budget: Fraction) -> Fraction:
+        """Return the scale of the noise that a budget buys for the counts of one level of cells.
+
+        Guarantee:  privacy  discrete Laplace noise of this scale on every count costs the budget, exactly
+        """
+        return self.sensitivity / budget
+
     @property
     def rows_are_public(self) -> bool:
         """Whether the number of rows may be shown and used."""

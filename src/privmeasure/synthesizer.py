@@ -3,22 +3,19 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from privmeasure.conditions.sets import apart
-from privmeasure.counts import Progress, Source
+from privmeasure.counts import Progress, Source, is_source
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.errors import ArgumentError, SpentError
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
-from privmeasure.mechanisms.base import presentable
+from privmeasure.mechanisms.base import Mechanism, presentable
 from privmeasure.noise.entropy import Key
-from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
-from privmeasure.plans.plan import Plan
+from privmeasure.plans.promise import Promise
 from privmeasure.plans.recipe import DEFAULT
 from privmeasure.privacy import Neighbours, Privacy
-from privmeasure.releases.cells import CellMeasure, Order
-from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.base import Order, Release
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.sources.files import open_table
@@ -101,7 +98,7 @@ class Synthesizer:
         self.domain: Domain = space if not isinstance(space, Schema) else space.domain
         if chosen == "psmm" and recipe not in (DEFAULT, CENTRED):
             raise ArgumentError("recipe is for mechanism='pmm'; with 'psmm' only its placement can be chosen.")
-        self.mechanism: PMM | PSMM | ColumnTree
+        self.mechanism: Mechanism
         if chosen == "columns":
             self.mechanism = self._column_tree(recipe, depth, rows, threads)
             self.domain = self.mechanism.domain
@@ -113,7 +110,7 @@ class Synthesizer:
             self.mechanism = PMM(self.domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
         self._threads = threads
         self._frame: FrameKind | str = "pyarrow"
-        self._release: CellMeasure | ColumnsMeasure | TableRelease | None = None
+        self._release: Release | None = None
         self._spending = Spending()
 
     def _choose(self, mechanism: MechanismName, recipe: Recipe, depth: int | None) -> tuple[MechanismName, str]:
@@ -133,8 +130,7 @@ class Synthesizer:
         if recipe != DEFAULT or depth is not None:
             raise ArgumentError("recipe and depth are for mechanism='pmm'; with 'columns' each column has its own.")
         domain = self._params["space"] if self.schema is None else self.schema.node_domain
-        tree = ColumnTree(domain, self.privacy, rows=rows, threads=threads)
-        return replace(tree, apart=apart(self._facts, tree.spaces))
+        return ColumnTree(domain, self.privacy, rows=rows, threads=threads, facts=self._facts)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments that the synthesizer was made with, as scikit-learn does."""
@@ -156,7 +152,7 @@ class Synthesizer:
         vars(self).update(vars(made) | {"_spending": self._spending})  # what was given back to a ledger stays so
         return self
 
-    def plan(self, rows: int | None = None, *, simulate: int = 0) -> Plan | ColumnPlan:
+    def plan(self, rows: int | None = None, *, simulate: int = 0) -> Promise:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing.
 
         With mechanism='psmm', `simulate` draws of noise (20, say) give a sharper bound beside the closed form.
@@ -192,20 +188,24 @@ class Synthesizer:
     def rows_for(self, *, w1: float, epsilon: Any = None) -> int:
         """Return the fewest rows, to two digits, for which an expected W1 distance is guaranteed at an epsilon."""
         self._check_joint("rows_for")
-        mechanism = self.mechanism if epsilon is None else self._at(epsilon)
-        mechanism = replace(mechanism, rows=None)
+        privacy = self.privacy if epsilon is None else self._at(epsilon).privacy
+        mechanism = self._changed(privacy=privacy, rows=None)
         found: int = smallest(ROWS, lambda rows: mechanism.plan(rows).guarantee, w1, "rows")
         return found
 
     def _check_joint(self, question: str) -> None:
-        if isinstance(self.mechanism, ColumnTree):
+        if not self.mechanism.plan(1).joint:
             raise ArgumentError(
                 f"{question} asks about the joint distribution, for which mechanism='columns' promises nothing. Look "
                 "at plan(rows).columns, each with a guarantee of its own, or use mechanism='pmm'."
             )
 
-    def _at(self, epsilon: Any) -> PMM | PSMM | ColumnTree:
-        return replace(self.mechanism, privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
+    def _at(self, epsilon: Any) -> Mechanism:
+        return self._changed(privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
+
+    def _changed(self, **changes: Any) -> Mechanism:
+        """Return the mechanism, a frozen value, with other choices."""
+        return cast(Mechanism, replace(cast(Any, self.mechanism), **changes))
 
     def fit(
         self,
@@ -218,7 +218,8 @@ class Synthesizer:
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
 
         With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. Every
-        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends.
+        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends. A `Source`
+        of one's own, which counts points of the domain wherever they lie, serves in the place of both.
 
         Guarantee:  privacy  what is raised holds no value of the data: not in its text, nor in the errors, notes and
                              frames that usually come with one. With `insecure_seed` all of them stay, for debugging
@@ -248,9 +249,7 @@ class Synthesizer:
             failure.__context__ = None  # what the caller was handling: it came with the raise
             del failure
 
-    def _made(
-        self, data: Any, key: Key, progress: Progress | None, newlines_in_cells: bool
-    ) -> CellMeasure | ColumnsMeasure | TableRelease:
+    def _made(self, data: Any, key: Key, progress: Progress | None, newlines_in_cells: bool) -> Release:
         """Return the release of the data: private until the mechanism is done."""
         source, layout = self._open(data, progress, newlines_in_cells=newlines_in_cells)
         measure = self.mechanism.release(source, key, progress)
@@ -260,6 +259,8 @@ class Synthesizer:
         self, data: Any, progress: Progress | None, *, newlines_in_cells: bool = False
     ) -> tuple[Source, Layout | None]:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
+        if is_source(data):
+            return data, None if self.schema is None else Layout.natural(self.schema)
         if self.schema is None:
             return ArraySource(data, width=self.domain.width, threads=self._threads), None
         if isinstance(data, str | Path):
@@ -306,9 +307,9 @@ class Synthesizer:
         return self._release
 
     @property
-    def plan_(self) -> Plan | ColumnPlan:
+    def plan_(self) -> Promise:
         """The plan as it was carried out, restated at the released number of rows."""
-        plan: Plan | ColumnPlan = self.release_.plan
+        plan: Promise = self.release_.plan
         return plan
 
     def sample(

@@ -10,6 +10,7 @@ from privmeasure.cli.promise import promised
 if TYPE_CHECKING:
     from privmeasure.plans.columns import ColumnPlan
     from privmeasure.plans.plan import Plan
+    from privmeasure.plans.promise import Promise
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
 
@@ -39,7 +40,6 @@ def plan(
       privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000
       privmeasure plan --schema people.toml --epsilon 1/2 --neighbours replace --rows 5000 --columns age,sex --json
     """
-    from privmeasure.plans.columns import ColumnPlan
     from privmeasure.tables.advice import advice, resolutions
 
     with terminal.progress("planning", shown=not (json or quiet)):
@@ -75,16 +75,15 @@ def plan(
     if not quiet:
         lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
-        wide = isinstance(planned, ColumnPlan)
-        terminal.table(*(_of_columns(compared) if wide else _of_trees(compared)))
+        terminal.table(*(_of_trees(compared) if planned.joint else _of_columns(compared)))
     for warning in warnings:
         terminal.warn(warning, quiet=quiet)
 
 
-def _figures(plan: "Plan | ColumnPlan") -> dict[str, Any]:
+def _figures(plan: "Promise") -> dict[str, Any]:
     """Return what the table of epsilons says of one plan; a tree of columns has no depth of its own."""
     found: dict[str, Any] = {"epsilon": str(plan.privacy.epsilon), "guarantee": plan.guarantee, "vacuous": plan.vacuous}
-    return found | ({"depth": plan.depth} if hasattr(plan, "depth") else {})
+    return found | ({"depth": plan.trees[0].depth} if plan.joint else {})
 
 
 def _of_trees(plans: "list[Plan]") -> tuple[str, list[str], list[list[str]]]:

@@ -135,8 +135,8 @@ def _mixes(space: Domain, coordinate: int, level: int) -> bool:
 def apart(facts: Sequence[Fact], spaces: Sequence[Domain]) -> dict[int, Any]:
     """Return for each column that a fact names the function that gives, for a level, the cells that facts tell apart.
 
-    It is what `ColumnTree(apart=...)` takes: no group of cells then straddles what a fact is about. Facts inside one
-    group of columns need no such thing: its cells lose their mass one by one.
+    No group of cells then straddles what a fact is about. Facts inside one group of columns need no such thing: its
+    cells lose their mass one by one.
     """
     named: dict[int, list[Condition]] = {}
     for condition in (condition for fact in facts for condition in fact if fact[0].column != fact[1].column):

@@ -8,12 +8,14 @@ from typing import Protocol
 import numpy as np
 
 from privmeasure.counts import Progress, Source
+from privmeasure.domains import Domain
 from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, SpentError
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
-from privmeasure.plans.plan import Plan, RowsAre
+from privmeasure.plans.plan import RowsAre
+from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
-from privmeasure.releases.cells import Release
+from privmeasure.releases.base import Measure
 
 PACKAGE = "privmeasure"
 UNREADABLE = (
@@ -23,13 +25,23 @@ UNREADABLE = (
 
 
 class Mechanism(Protocol):
-    """Turns counts into a release. What it asks of the data, and what it spends, is in its plan."""
+    """Turns counts into a release of points. What it asks of the data, and what it spends, is in its plan."""
 
-    def plan(self, rows: int | None = None) -> Plan:
+    @property
+    def domain(self) -> Domain:
+        """Where the points lie."""
+        ...
+
+    @property
+    def privacy(self) -> Privacy:
+        """What is promised."""
+        ...
+
+    def plan(self, rows: int | None = None) -> Promise:
         """Say what would be done and guaranteed, from public values alone; changes nothing."""
         ...
 
-    def release(self, source: Source, key: Key, progress: Progress | None = None) -> Release:
+    def release(self, source: Source, key: Key, progress: Progress | None = None) -> Measure:
         """Spend the budget: count, add noise from the key, destroy the key, return what anyone may see."""
         ...
 
@@ -98,5 +110,5 @@ def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tu
                 "and there is no probability measure on nothing: give at least one row, or use 'add-remove'."
             )
         return total, "public"
-    law = discrete_laplace(privacy.sensitivity / budget)
+    law = discrete_laplace(privacy.scale(budget))
     return max(1, total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0])), "released"

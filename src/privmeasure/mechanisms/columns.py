@@ -14,12 +14,13 @@ public values and earlier releases, so the steps compose adaptively and their pr
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
+from privmeasure.conditions.sets import Fact, apart
 from privmeasure.counts import Axis, Partition, Progress, Source
 from privmeasure.domains import Bools, Domain, Product, check_own
 from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
@@ -50,9 +51,9 @@ Masks = Callable[[int], Sequence[Bools]]
 class ColumnTree:
     """The mechanism for wide tables: columns one by one, and the pairs of columns that tell most.
 
-    `apart[j](level)` are sets of cells of column j that no rank cell may straddle, so that facts about them can be kept
-    exactly. With `neighbours="add-remove"` the number of rows is private: unless a public number `rows` is given, a
-    noisy one is bought first; in both cases the released number is what that one and all columns say together.
+    `facts` are combinations of two columns that never occur: no rank cell straddles what one is about, so that rows can
+    keep them exactly. With `neighbours="add-remove"` the number of rows is private: unless a public number `rows` is
+    given, a noisy one is bought first; in both cases the released number is what that one and all columns say together.
 
     Guarantee:  privacy   epsilon-DP: the budgets of all steps sum to at most epsilon, in exact fractions
                 accuracy  see `plan`: each column's own guarantee, nothing for the joint distribution
@@ -70,7 +71,7 @@ class ColumnTree:
     privacy: Privacy
     rows: int | None = None
     threads: int | None = None
-    apart: Mapping[int, Masks] = field(default_factory=dict)
+    facts: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
@@ -94,6 +95,11 @@ class ColumnTree:
         """The space that each column is measured on."""
         return tuple(column_space(factor) for factor in self.domain.factors)
 
+    @cached_property
+    def _apart(self) -> Mapping[int, Masks]:
+        """For a column and a level, the sets of cells that facts tell apart."""
+        return apart(self.facts, self.spaces)
+
     @property
     def _buys_size(self) -> bool:
         return self.rows is None and not self.privacy.rows_are_public
@@ -113,7 +119,7 @@ class ColumnTree:
         return split_over(self.spaces, self.privacy, rows, buy_size=self._buys_size)
 
     def _plan(self, split: Split, rows: int, rows_are: RowsAre) -> ColumnPlan:
-        scales = [{level: self.privacy.sensitivity / e for level, e in own.items()} for own in split.columns]
+        scales = [{level: self.privacy.scale(e) for level, e in own.items()} for own in split.columns]
         error = rows_error(self.privacy, split.size, scales)
         columns = tuple(
             column_plan(space, budgets, self.privacy, rows, rows_are, error)
@@ -140,7 +146,7 @@ class ColumnTree:
             memory_bytes=6 * (sum(kept) ** 2 - sum(size**2 for size in kept))  # 12 bytes a cell of every pair
             + sum(column.memory_bytes for column in columns),
         )
-        checked = [self.privacy.sensitivity / split.size] if split.size else []
+        checked = [self.privacy.scale(split.size)] if split.size else []
         checked += [plan.selection_scale, plan.tree_scale, plan.extra_scale]
         for scale in [*checked, *(scale for column in columns for scale in column.scales)]:
             if scale:
@@ -201,8 +207,8 @@ class ColumnTree:
         if not split.size:
             return self.rows or 1, [], split
         (everyone,) = source.count([Partition(())])
-        scale = self.privacy.sensitivity / split.size
-        true, everyone.counts = np.array([everyone.total]), np.empty(0, np.int64)  # used up
+        scale = self.privacy.scale(split.size)
+        true = np.array([everyone.take().sum()])
         total = int(add_noise(true, 0, scale, key, part=0, threads=1)[0])
         return max(1, total), [(float(total), noise_variance(scale))], self._split(self.rows or max(1, total))
 
@@ -214,9 +220,7 @@ class ColumnTree:
         PRIVATE counts come in, in one pass, and are used up. Each level of each column is a histogram of disjoint cells
         that public values fixed: it changes by at most D in l_1, so noise of scale D / e makes it e-DP.
         """
-        scales = [
-            {level: self.privacy.sensitivity / budget for level, budget in levels.items()} for levels in split.columns
-        ]
+        scales = [{level: self.privacy.scale(budget) for level, budget in levels.items()} for levels in split.columns]
         measured = [j for j, levels in enumerate(scales) if levels]
         axes = [Axis(self.spaces[j], max(scales[j]), columns=self.domain.columns[j]) for j in measured]
         counts = source.count([Partition((axis,)) for axis in axes], progress) if measured else []
@@ -257,14 +261,14 @@ class ColumnTree:
         """Return the rank cell of every cell of a column: a function of released masses."""
         mass = np.zeros(1 << column.level)
         mass[column.cells.view(np.int64)] = column.mass
-        space, apart = self.spaces[j], self.apart[j](column.level) if j in self.apart else ()
+        space, told_apart = self.spaces[j], self._apart[j](column.level) if j in self._apart else ()
         return rank(
             mass,
             most,
             ordered=is_ordered(space),
             blocks=_blocks(column),
             alone=missing_cell(space, column.level),
-            apart=apart,
+            apart=told_apart,
         )
 
     def _pairs(
@@ -288,7 +292,7 @@ class ColumnTree:
             return TruePairs(names, counts, ranked, plan).chosen(key)
         finally:
             for true in counts:  # used up, whatever happened: nobody keeps the true counts alive
-                true.counts = np.empty(0, np.int64)
+                true.take()
 
     def _ranked(self, j: int, column: CellMeasure, groups: Groups) -> RankedColumn:
         """Return the released masses of the rank cells of a column, with what its coarser groups must keep apart."""

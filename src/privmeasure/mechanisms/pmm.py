@@ -96,7 +96,7 @@ class PMM:
         if self._plan_is_fixed:
             self._plan(self.rows or 1, "assumed")  # refuses scales out of reach now, not after the budget is spent
         elif not self.privacy.rows_are_public:
-            check_scale(self.privacy.sensitivity / (self.privacy.epsilon * ROOT_SHARE))
+            check_scale(self.privacy.scale(self.privacy.epsilon * ROOT_SHARE))
 
     def _check_isotonic(self) -> None:
         if not (isinstance(self.domain, Integers) or (isinstance(self.domain, Box) and self.domain.width == 1)):
@@ -140,7 +140,7 @@ class PMM:
     def _plan(self, rows: int, rows_are: RowsAre) -> Plan:
         budgets, lazy = self._budgets(self.rows if self.rows is not None else rows)
         depth = max(budgets, default=0)
-        scales = {level: self.privacy.sensitivity / budget for level, budget in budgets.items()}
+        scales = {level: self.privacy.scale(budget) for level, budget in budgets.items()}
         return tree_plan(
             "pmm",
             self.domain,
@@ -176,11 +176,11 @@ class PMM:
             lazy = 1 << depth > self.max_cells
             budgets = tree_budgets(schedule, self.domain, self.privacy, depth, lazy=lazy, root_first=root_first)
             smallest = min(budgets.values(), default=self.privacy.epsilon)
-            if self.depth is not None or depth == 0 or self.privacy.sensitivity / smallest <= LARGEST_SCALE:
+            if self.depth is not None or depth == 0 or self.privacy.scale(smallest) <= LARGEST_SCALE:
                 break
             depth -= 1  # a tiny epsilon: fewer levels, so that the chosen scales are within reach
         for budget in budgets.values():
-            check_scale(self.privacy.sensitivity / budget)  # before anything is spent
+            check_scale(self.privacy.scale(budget))  # before anything is spent
         return budgets, lazy
 
     def _bounds(self, scales: dict[int, Fraction], depth: int, rows: int, *, lazy: bool) -> tuple[Bound, ...]:

@@ -76,7 +76,7 @@ class PSMM:
             object.__setattr__(self, name, value if value is None else int(value))
         thread_count(self.threads)
         for budget in self._budgets(1).values():
-            check_scale(self.privacy.sensitivity / budget)
+            check_scale(self.privacy.scale(budget))
 
     def plan(self, rows: int | None = None, *, simulate: int = 0) -> Plan:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing.
@@ -135,7 +135,7 @@ class PSMM:
             fixed = self.rows if self.rows is not None else rows
             level = flat_level(self.domain, self.privacy, fixed, most_cells(self.domain))
         budgets = self._budgets(level)
-        scales = {measured: self.privacy.sensitivity / budget for measured, budget in budgets.items()}
+        scales = {measured: self.privacy.scale(budget) for measured, budget in budgets.items()}
         value = flat(self.domain, scales, level, rows, self._rho(level), exact_total=self.privacy.rows_are_public)
         other = tree_bound(self.domain, self.privacy, rows, self.placement, root_first=self.rows is None)
         return tree_plan(
@@ -194,7 +194,7 @@ class PSMM:
         if level == 0 and total is not None:
             noisy = np.full(1, total, np.int64)
         else:
-            scale = self.privacy.sensitivity / self._budgets(level)[level]
+            scale = self.privacy.scale(self._budgets(level)[level])
             noisy = add_noise(counts.counts, level, scale, key, 0, thread_count(self.threads))[cells.view(np.int64)]
         if total is None:
             total = max(1, int(noisy.sum()))

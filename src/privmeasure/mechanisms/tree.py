@@ -70,7 +70,7 @@ def noisy_levels(
 
     Guarantee:  privacy   (sum over levels > 0 of sensitivity / scale)-DP
     """
-    leaves, counts.counts = counts.counts, np.empty(0, np.int64)  # used up: nobody else keeps the true counts alive
+    leaves = counts.take()  # nobody else keeps the true counts alive
     return {
         level: add_noise(_sums(leaves, 1 << (depth - level)), level, scales[level], key, part, threads)
         for level in sorted(scales)  # the deepest last: its noise is added in place

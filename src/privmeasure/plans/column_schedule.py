@@ -100,7 +100,7 @@ def column_budgets(space: Domain, budget: Fraction, privacy: Privacy, rows: int)
 
 
 def _in_reach(privacy: Privacy, *budgets: Fraction) -> bool:
-    return all(privacy.sensitivity / budget <= LARGEST_SCALE for budget in budgets)
+    return all(privacy.scale(budget) <= LARGEST_SCALE for budget in budgets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def column_plan(
     depth = max(budgets, default=0)
     spent = sum(budgets.values(), Fraction(0))
     own = Privacy(spent, privacy.neighbours, privacy.rows_per_person) if spent else privacy
-    scales = {level: privacy.sensitivity / budget for level, budget in budgets.items()}
+    scales = {level: privacy.scale(budget) for level, budget in budgets.items()}
     value = t2(space, scales, depth, rows, space.diameter(depth), blue=True) + rows_error * space.diameter(0) / rows
     about = "signed differences, best linear inference, the total of all columns"
     bounds = (Bound("T2", value, True, about),)

@@ -108,17 +108,17 @@ class ColumnPlan:
     @property
     def selection_scale(self) -> Fraction:
         """The scale of the one-sided noise on scores, 2 D / e_s; 0 where nothing is selected."""
-        return 2 * self.privacy.sensitivity / self.round_budget if self.rounds else Fraction(0)
+        return 2 * self.privacy.scale(self.round_budget) if self.rounds else Fraction(0)
 
     @property
     def tree_scale(self) -> Fraction:
         """The noise scale of the tables of the tree; 0 where there are none."""
-        return self.privacy.sensitivity / self.tree_budget if self.tree_pairs else Fraction(0)
+        return self.privacy.scale(self.tree_budget) if self.tree_pairs else Fraction(0)
 
     @property
     def extra_scale(self) -> Fraction:
         """The noise scale of the extra tables; 0 where there are none."""
-        return self.privacy.sensitivity / self.extra_budget if self.extra_pairs else Fraction(0)
+        return self.privacy.scale(self.extra_budget) if self.extra_pairs else Fraction(0)
 
     @property
     def pair_cells(self) -> tuple[int, int]:
@@ -167,6 +167,16 @@ class ColumnPlan:
             for cells, scale in zip(self.pair_cells, (self.tree_scale, self.extra_scale), strict=True)
         )
         return tree, extra
+
+    @property
+    def trees(self) -> tuple[Plan, ...]:
+        """The plans of the columns, each with a tree of its own."""
+        return self.columns
+
+    @property
+    def joint(self) -> bool:
+        """Nothing is promised for the joint distribution."""
+        return False
 
     @property
     def expected_rows(self) -> int:
@@ -312,7 +322,7 @@ def rows_error(privacy: Privacy, size: Fraction, columns: Sequence[Mapping[int, 
     """
     if privacy.rows_are_public:
         return 0.0
-    known = 1 / noise_variance(privacy.sensitivity / size) if size else 0.0
+    known = 1 / noise_variance(privacy.scale(size)) if size else 0.0
     for scales in filter(None, columns):
         measured = {level: noise_variance(scale) for level, scale in scales.items()}
         known += 1 / max(level_variances(measured, max(scales), blue=True)[0], 1e-300)

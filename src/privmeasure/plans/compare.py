@@ -44,7 +44,7 @@ def flat_distance(domain: Domain, level: int, placement: PlacementName) -> float
 def flat_bound(domain: Domain, privacy: Privacy, rows: int, placement: PlacementName, *, root_first: bool) -> Bound:
     """Return what PSMM would guarantee, as a bound beside those of another mechanism."""
     level = flat_level(domain, privacy, rows, most_cells(domain))
-    scales = {j: privacy.sensitivity / b for j, b in flat_budgets(privacy, level, root_first=root_first).items()}
+    scales = {j: privacy.scale(b) for j, b in flat_budgets(privacy, level, root_first=root_first).items()}
     rho = flat_distance(domain, level, placement)
     value = flat(domain, scales, level, rows, rho, exact_total=privacy.rows_are_public)
     return Bound("PSMM", value, False, f"of mechanism='psmm' at its level {level}, for comparison", "psmm")

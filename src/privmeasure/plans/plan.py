@@ -77,6 +77,16 @@ class Plan:
         return sum(self.budgets, Fraction(0))
 
     @property
+    def trees(self) -> tuple["Plan", ...]:
+        """The plans of its trees: itself."""
+        return (self,)
+
+    @property
+    def joint(self) -> bool:
+        """One tree holds all columns."""
+        return True
+
+    @property
     def expected_rows(self) -> int:
         """How many rows the release is expected to stand for."""
         return max(1, self.rows)
@@ -211,7 +221,7 @@ def tree_plan(
         depth=depth,
         levels=tuple(budgets),
         budgets=tuple(budgets.values()),
-        scales=tuple(privacy.sensitivity / budget for budget in budgets.values()),
+        scales=tuple(privacy.scale(budget) for budget in budgets.values()),
         cells=domain.size(depth),
         diameter=domain.diameter(0),
         leaf_diameter=domain.diameter(depth),

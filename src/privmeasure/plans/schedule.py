@@ -173,7 +173,7 @@ def tree_scales(
 ) -> dict[int, Fraction]:
     """Return the noise scale of every measured level: sensitivity / budget."""
     budgets = tree_budgets(schedule, domain, privacy, depth, lazy=lazy, root_first=root_first)
-    return {level: privacy.sensitivity / budget for level, budget in budgets.items()}
+    return {level: privacy.scale(budget) for level, budget in budgets.items()}
 
 
 def split_budget(epsilon: Fraction, weights: dict[int, float]) -> dict[int, Fraction]:

@@ -6,7 +6,7 @@ This room is public. It cannot reach counts, sources or the data: nothing here c
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,50 +19,14 @@ from privmeasure.estimates.linear import existing
 from privmeasure.origin import Origin
 from privmeasure.plans.plan import Plan
 from privmeasure.releases import files
+from privmeasure.releases.base import Order
 from privmeasure.releases.certificate import Certificate, certify
 from privmeasure.releases.sampling import Mass, Rows, in_order, interval_quantile
 from privmeasure.threads import BLOCK, in_threads, thread_count
 from privmeasure.transport import apportion
 
-Order = Literal["random", "cell"]
 Noisy = Mapping[int, NDArray[np.signedinteger[Any]]]
 """The noisy counts of all cells of the measured levels below the root; 0 for cells that do not exist."""
-
-
-class Release(Protocol):
-    """A released measure. Sampling, saving and asking are free: the privacy was paid for already."""
-
-    @property
-    def plan(self) -> Plan:
-        """What was measured and what is guaranteed, restated at the released number of rows."""
-        ...
-
-    @property
-    def private(self) -> bool:
-        """False when the noise came from a seed: such a release protects no one."""
-        ...
-
-    def sample(
-        self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
-    ) -> Points:
-        """Return synthetic rows."""
-        ...
-
-    def save(self, path: str | Path) -> None:
-        """Write the release to one file."""
-        ...
-
-    def to_frame(self) -> Any:
-        """Return the measure as a table of cells."""
-        ...
-
-    def mean(self) -> Floats:
-        """Return the mean of every column."""
-        ...
-
-    def quantile(self, q: float, *, column: int = 0) -> float:
-        """Return a quantile of one column."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +191,10 @@ class CellMeasure:
         for i in range(self.domain.width):
             columns[f"low_{i}"], columns[f"high_{i}"] = low[:, i], high[:, i]
         return pa.table(columns)
+
+    def part(self, column: int) -> tuple["CellMeasure", int]:
+        """Return the measure that a column of points lies in, this one, and its place there."""
+        return self, column
 
     def header(self) -> dict[str, Any]:
         """Return what the file says about the release."""

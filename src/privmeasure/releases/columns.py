@@ -23,7 +23,8 @@ from privmeasure.model.ranks import Groups
 from privmeasure.origin import Origin
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.releases import files
-from privmeasure.releases.cells import CellMeasure, Order, stated_domain
+from privmeasure.releases.base import Order
+from privmeasure.releases.cells import CellMeasure, stated_domain
 from privmeasure.releases.certificates import ColumnCertificates
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.rows import Drawn, RowMaker
@@ -229,6 +230,11 @@ class ColumnsMeasure:
         return j, int(column) - places[j].start
 
     # ----------------------------------------------------------------------------------------------------------- file
+
+    def part(self, column: int) -> tuple[CellMeasure, int]:
+        """Return the measure that a column of points lies in, and its place there."""
+        factor, place = self.factor(column)
+        return self.columns[factor], place
 
     def header(self) -> dict[str, Any]:
         """Return what the file says about the release."""

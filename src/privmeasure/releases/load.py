@@ -9,19 +9,20 @@ from typing import Any
 from privmeasure.domains import Domain, check_own, own_kinds, stated
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.releases import files
+from privmeasure.releases.base import Measure, Release
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.table import TableRelease
 from privmeasure.tables import Integer, Number, Schema
 
-KINDS: dict[str, Callable[[dict[str, Any], files.Table, Domain | None], CellMeasure | ColumnsMeasure]] = {
+KINDS: dict[str, Callable[[dict[str, Any], files.Table, Domain | None], Measure]] = {
     "cells": CellMeasure.from_file,
     "columns": ColumnsMeasure.from_file,
 }
 """How each kind of measure is read."""
 
 
-def load(path: str | Path, *, domain: Domain | None = None) -> CellMeasure | ColumnsMeasure | TableRelease:
+def load(path: str | Path, *, domain: Domain | None = None) -> Release:
     """Read a release file; everything in it is checked before it is used.
 
     A domain of your own cannot be made from a file: give it as `domain`, equal to the one that was released. The two

@@ -16,10 +16,10 @@ from privmeasure.conditions.sets import Condition, Fact, broken
 from privmeasure.domains import Bools, Points
 from privmeasure.errors import ArgumentError, NoRowsError, PrivmeasureError, ReleaseFileError
 from privmeasure.origin import Origin
-from privmeasure.plans.columns import ColumnPlan
-from privmeasure.plans.plan import Plan
+from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
-from privmeasure.releases.cells import CellMeasure, Order
+from privmeasure.releases.base import Measure, Order
+from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.certificates import ColumnCertificates
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.rows import MOST_TRIES, NO_ROWS
@@ -31,8 +31,6 @@ from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privmeasure.releases.certificate import Certificate
-
 
 @dataclass(frozen=True, eq=False)
 class TableRelease:
@@ -43,7 +41,7 @@ class TableRelease:
 
     schema: Schema
     layout: Layout
-    measure: CellMeasure | ColumnsMeasure
+    measure: Measure
 
     def __post_init__(self) -> None:
         """Let a release of columns know the facts of the schema: its rows follow from them too."""
@@ -56,7 +54,7 @@ class TableRelease:
         return forbidden_pairs(self.schema)
 
     @property
-    def plan(self) -> Plan | ColumnPlan:
+    def plan(self) -> Promise:
         """What was measured and what is guaranteed, restated at the released number of rows."""
         return self.measure.plan
 
@@ -116,6 +114,12 @@ class TableRelease:
         else:
             tables = self.measure.blocks(n, seed=seed, order=order, threads=threads, then=self._decoded)
         return self._some(tables)
+
+    def blocks(
+        self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
+    ) -> "Iterator[pa.Table]":
+        """Yield the rows of `sample`, as every release does: see `batches`."""
+        return self.batches(n, seed=seed, order=order, threads=threads)
 
     def _some(self, tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
         """Yield the tables, or an empty one where there is none."""
@@ -213,7 +217,7 @@ class TableRelease:
             raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
         return self.measure.error_bar(column=self._place(column)) * _steepness(self.schema.data[column])
 
-    def certificate(self, beta: float = 0.05) -> "Certificate | ColumnCertificates":
+    def certificate(self, beta: float = 0.05) -> Any:
         """Return a bound of the W1 distance that holds but for a chance beta; see `CellMeasure.certificate`.
 
         A release of columns has one for each column, or group of columns, by name; see `ColumnsMeasure.certificate`.
@@ -248,10 +252,8 @@ class TableRelease:
 
     def _released(self, place: slice) -> tuple[CellMeasure, slice]:
         """Return the measure that a column of points lies in, and where in it."""
-        if isinstance(self.measure, CellMeasure):
-            return self.measure, place
-        factor, at = self.measure.factor(place.start)
-        return self.measure.columns[factor], slice(at, at + place.stop - place.start)
+        released, at = self.measure.part(place.start)
+        return released, slice(at, at + place.stop - place.start)
 
     def _place(self, column: str) -> int:
         places = self._places()
@@ -274,7 +276,7 @@ class TableRelease:
         files.write(path, self.header(), self.measure.columns_of_file())
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], measure: CellMeasure | ColumnsMeasure) -> "TableRelease":
+    def from_file(cls, header: dict[str, Any], measure: Measure) -> "TableRelease":
         """Return what `save` wrote, if schema, layout and measure fit together."""
         try:
             schema, layout = Schema.from_json(header["schema"]), Layout.from_json(header["layout"])

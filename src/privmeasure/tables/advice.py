@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from privmeasure.domains import Categories, Domain, Nullable, Product
-from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.plan import Plan
+from privmeasure.plans.promise import Promise
 from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.schema import Schema
 
@@ -29,7 +29,7 @@ class ColumnResolution:
         return {"name": self.name, "cuts": self.cuts, "resolution": self.text}
 
 
-def resolutions(schema: Schema, plan: Plan | ColumnPlan) -> list[ColumnResolution]:
+def resolutions(schema: Schema, plan: Promise) -> list[ColumnResolution]:
     """Return what the cells of a plan know of each column.
 
     Examples:
@@ -40,10 +40,10 @@ def resolutions(schema: Schema, plan: Plan | ColumnPlan) -> list[ColumnResolutio
         >>> [(column.name, column.cuts, column.text) for column in resolutions(schema, plan)]
         [('age', 3, 'about 16 years'), ('sex', 1, 'single values')]
     """
-    if isinstance(plan, ColumnPlan):
-        cuts = [count for node in zip(schema.node_domain.factors, plan.columns, strict=True) for count in _cuts(*node)]
+    if plan.joint:
+        cuts = list(schema.domain.cuts(plan.trees[0].depth))
     else:
-        cuts = list(schema.domain.cuts(plan.depth))
+        cuts = [count for node in zip(schema.node_domain.factors, plan.trees, strict=True) for count in _cuts(*node)]
     return [
         ColumnResolution(name, count, column.fineness(count))
         for (name, column), count in zip(schema.data.items(), cuts, strict=True)
@@ -55,12 +55,12 @@ def _cuts(node: Domain, plan: Plan) -> list[int]:
     return list(node.cuts(plan.depth)) if isinstance(node, Product) else [plan.depth]
 
 
-def advice(schema: Schema, plan: Plan | ColumnPlan) -> list[str]:
+def advice(schema: Schema, plan: Promise) -> list[str]:
     """Return warnings in plain words: columns that come out blind, and categories that leave no cuts for the rest."""
     facts = _facts(schema)
-    if isinstance(plan, ColumnPlan):
+    if not plan.joint:
         return _blind_columns(schema, plan) + facts
-    found = resolutions(schema, plan)
+    found, depth = resolutions(schema, plan), plan.trees[0].depth
     domains = dict(zip(schema.data, schema.domain.factors, strict=True))
     warnings = []
     blind = [column.name for column in found if column.cuts == 0 and domains[column.name].deepest > 0]
@@ -68,7 +68,7 @@ def advice(schema: Schema, plan: Plan | ColumnPlan) -> list[str]:
         paid = float(plan.privacy.epsilon * plan.rows / plan.privacy.sensitivity)
         warnings.append(
             f"{_listed(blind)} {'gets' if len(blind) == 1 else 'get'} no cut: {plan.rows:,} rows at epsilon "
-            f"{float(plan.privacy.epsilon):g} (about {paid:,.3g} units of signal) pay for {plan.depth} cuts, and there "
+            f"{float(plan.privacy.epsilon):g} (about {paid:,.3g} units of signal) pay for {depth} cuts, and there "
             f"are {len(found)} columns. Such a column comes out spread over its declared range. Choose fewer columns "
             "with --columns, give those that matter a larger weight in the schema, or use --mechanism columns."
         )
@@ -78,7 +78,7 @@ def advice(schema: Schema, plan: Plan | ColumnPlan) -> list[str]:
     if open_ones and others and all(_told(column, domains[column.name]) <= 1 for column in others):
         taken = sum(column.cuts for column in many)
         warnings.append(
-            f"Categories take {taken} of {plan.depth} cuts, and the values of {_listed(open_ones)} are still not told "
+            f"Categories take {taken} of {depth} cuts, and the values of {_listed(open_ones)} are still not told "
             f"apart: they stay at distance 1 until each stands alone. {_listed([c.name for c in others])} "
             f"{'stays' if len(others) == 1 else 'stay'} coarse for it. Give categories a weight below 1 in the schema "
             "(weight = 0.1), an order or a taxonomy, leave some out with --columns, or use --mechanism columns."
@@ -96,9 +96,9 @@ def _facts(schema: Schema) -> list[str]:
     ]
 
 
-def _blind_columns(schema: Schema, plan: ColumnPlan) -> list[str]:
+def _blind_columns(schema: Schema, plan: Promise) -> list[str]:
     blind = [
-        " and ".join(node) for node, own in zip(schema.nodes, plan.columns, strict=True) if own.levels and own.vacuous
+        " and ".join(node) for node, own in zip(schema.nodes, plan.trees, strict=True) if own.levels and own.vacuous
     ]
     if not blind:
         return []

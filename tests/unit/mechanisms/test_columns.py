@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from privmeasure.conditions.sets import Condition
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Box, Categories, Circle, Integers, Nullable, Product, Sphere
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SpentError
@@ -213,15 +214,18 @@ def test_what_is_missing_together_is_missing_together(other):
     assert (measure.pairs[0].first, measure.pairs[0].second) == (0, 1)
 
 
-def test_cells_that_must_stay_apart_do():
-    def late(level):
-        return [np.arange(1 << level) >= 1 << (level - 1)]
-
-    measure = release(mixed(20_000), MIXED, apart={1: late})
+def test_cells_that_facts_tell_apart_stay_apart():
+    """Nobody of the first category is 50 or more: no rank cell of the ages holds both sides of 50."""
+    fact = (Condition(1, 0, ((50.0, 100.0),)), Condition(2, 0, ((0.0, 0.0),)))
+    measure = release(mixed(20_000), MIXED, facts=(fact,))
     column, ranks = measure.columns[1], measure.ranks[1]
+    low, high = (side[:, 0] for side in column.domain.extent(column.cells, column.level))
+    inside = low >= 50
+    assert ((high < 50) | inside).all()
+    assert inside.any()
+    assert not inside.all()
     cells = column.cells.view(np.int64)
-    upper = cells >= 1 << (column.level - 1)
-    assert not set(ranks[cells[upper]]) & set(ranks[cells[~upper]])
+    assert not set(ranks[cells[inside]]) & set(ranks[cells[~inside]])
 
 
 def test_the_dependence_is_found():

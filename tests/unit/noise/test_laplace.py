@@ -1,5 +1,6 @@
 """The noise: certified thresholds, a guide that never lies, and every rare branch entered by crafted words."""
 
+import math
 from bisect import bisect_left
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -482,3 +483,15 @@ def test_a_spent_key_draws_nothing():
 
 def test_tables_are_shared_between_calls():
     assert discrete_laplace(Fraction(7, 3)) is discrete_laplace(Fraction(14, 6))
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 50), Fraction(1, 2), Fraction(3), Fraction(1000)])
+def test_variance_and_tails_are_those_of_the_law(scale):
+    law = discrete_laplace(scale)
+    p = math.exp(-1 / scale)
+    z = np.arange(0, int(60 * scale) + 40)
+    chance = (1 - p) / (1 + p) * np.exp(-z / float(scale))
+    assert law.variance == pytest.approx(2 * float((chance * z**2).sum()), rel=1e-6)
+    for size in (1, 2, 5):
+        assert law.tail(size) == pytest.approx(2 * float(chance[size:].sum()), rel=1e-6)
+    assert law.tail(0) == 1

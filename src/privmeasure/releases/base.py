@@ -1,0 +1,109 @@
+"""What every release offers, whatever its kind. Asking it is free: the privacy was paid for already."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from privmeasure.domains import Domain, Points
+from privmeasure.origin import Origin
+from privmeasure.plans.promise import Promise
+from privmeasure.releases import files
+
+Order = Literal["random", "cell"]
+
+
+class Release(Protocol):
+    """What anyone may see: rows, answers, one file. `CellMeasure`, `ColumnsMeasure` and `TableRelease` are ones.
+
+    Rows and answers are points and numbers by place in the releases of points, tables and values by name in those of
+    tables.
+    """
+
+    @property
+    def plan(self) -> Promise:
+        """What was measured and what is guaranteed, restated at the released number of rows."""
+        ...
+
+    @property
+    def private(self) -> bool:
+        """False when the noise came from a seed: such a release protects no one."""
+        ...
+
+    @property
+    def origin(self) -> Origin | None:
+        """The id of the release and the version that made it; None in files of versions that did not keep them."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """The released number of rows."""
+        ...
+
+    def sample(
+        self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
+    ) -> Any:
+        """Return synthetic rows."""
+        ...
+
+    def blocks(
+        self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
+    ) -> Iterator[Any]:
+        """Yield the rows of `sample` in pieces."""
+        ...
+
+    def mean(self) -> Any:
+        """Return the mean of every column that has one."""
+        ...
+
+    def quantile(self, q: float, *, column: Any) -> Any:
+        """Return a quantile of one column."""
+        ...
+
+    def error_bar(self, *, lipschitz: float | None = None, column: Any = None) -> float:
+        """Return how far a statistic is from that of the data, in expectation."""
+        ...
+
+    def certificate(self, beta: float = 0.05) -> Any:
+        """Return a bound of the distance between the data and the release, which holds but for a chance beta."""
+        ...
+
+    def to_frame(self) -> Any:
+        """Return the measure as a table of cells."""
+        ...
+
+    def header(self) -> dict[str, Any]:
+        """Return what the file says about the release."""
+        ...
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one file."""
+        ...
+
+
+class Measure(Release, Protocol):
+    """A release of points: what a mechanism makes, and what a `TableRelease` puts names and types on."""
+
+    def blocks(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        order: Order = "random",
+        threads: int | None = None,
+        then: Callable[[Points], Any] | None = None,
+    ) -> Iterator[Any]:
+        """Yield the rows of `sample` in pieces; `then` is applied to each, in a thread."""
+        ...
+
+    @property
+    def domain(self) -> Domain:
+        """Where the points lie."""
+        ...
+
+    def columns_of_file(self) -> files.Table:
+        """Return the columns of the file: part, cell and mass."""
+        ...
+
+    def part(self, column: int) -> tuple[Any, int]:
+        """Return the `CellMeasure` that a column of points lies in, and its place there."""
+        ...

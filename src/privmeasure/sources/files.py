@@ -141,7 +141,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 class TextTable(_File):
     """A text file with a header. Every cell arrives as text; an empty one is missing, a quoted empty one is "".
 
-    See `tables/lines.py` for what a row is. Only the header may raise, or a gzip file that is damaged as a whole.
+    See `sources/lines.py` for what a row is. Only the header may raise, or a gzip file that is damaged as a whole.
     """
 
     kind = "csv"

@@ -13,7 +13,7 @@ from privmeasure.counts import Progress, Source
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.engines.memory import ArraySource
 from privmeasure.engines.table import TableSource
-from privmeasure.errors import ArgumentError, SpentError
+from privmeasure.errors import ArgumentError, DataError, SpentError
 from privmeasure.inverse import EPSILONS, ROWS, smallest
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
 from privmeasure.mechanisms.base import presentable
@@ -32,6 +32,9 @@ CENTRED = Recipe(placement="centre")
 MOST_JOINT_COLUMNS = 3
 """Up to so many columns (a place counts as two) `mechanism="auto"` takes one tree over all of them. The script
 `benchmarks/crossover.py` finds the number again, from simulated shapes."""
+
+LONGEST_PATH = 4096
+"""Letters of the longest text that is taken for a path."""
 
 MechanismName = Literal["auto", "pmm", "psmm", "columns"]
 
@@ -262,6 +265,11 @@ class Synthesizer:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
         if self.schema is None:
             return ArraySource(data, width=self.domain.width, threads=self._threads), None
+        if isinstance(data, str) and (len(data) > LONGEST_PATH or not data.isprintable()):
+            raise DataError(
+                "The data are a text that cannot be the path of a file, and it is not shown: it may be the table "
+                "itself. Save the table to a file and give its path, or give a dataframe."
+            )
         if isinstance(data, str | Path):
             table = open_table(data, newlines_in_cells=newlines_in_cells)
             names, types = table.names, table.types

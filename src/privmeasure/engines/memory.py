@@ -77,7 +77,8 @@ def checked_points(points: Any, width: int) -> NDArray[Any]:
             "Convert the columns to numbers first."
         )
     if isinstance(array, np.ma.MaskedArray):
-        array = np.ma.filled(array.astype(np.float64), np.nan)  # what is masked is missing
+        with np.errstate(all="ignore"):  # as in `as_points`
+            array = np.ma.filled(array.astype(np.float64), np.nan)  # what is masked is missing
     if array.ndim == 1 and width == 1:
         array = array.reshape(-1, width)
     if array.ndim != 2 or array.shape[1] != width:

@@ -251,6 +251,7 @@ class ParquetTable(_File):
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns in pieces of at most 131,072 rows. Nothing is kept, and there is no row that cannot be read."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
         import pyarrow.types as pt
 
@@ -265,13 +266,17 @@ class ParquetTable(_File):
         self.check_unchanged()
         texts = [name for name in columns if pt.is_string(types[name]) or pt.is_large_string(types[name])]
         with readable(self.path), self._whole():
-            file = pq.ParquetFile(self.path, read_dictionary=texts)
-        with file:
+            file, plain = pq.ParquetFile(self.path, read_dictionary=texts), pq.ParquetFile(self.path)
+        with file, plain:
             quarters, rows = Quarters(progress), 0
             pieces = file.iter_batches(batch_size=BLOCK, columns=list(columns))
             while True:
                 with readable(self.path), self._whole():
-                    piece = next(pieces, None)
+                    try:
+                        piece = next(pieces, None)
+                    except pa.lib.ArrowCapacityError:  # texts of 2 GiB in a dictionary: read the rest without one
+                        pieces = _beyond(rows, plain.iter_batches(batch_size=BLOCK, columns=list(columns)))
+                        piece = next(pieces, None)
                 if piece is None:
                     break
                 yield piece.select(list(columns))  # private cells, as above
@@ -293,3 +298,11 @@ class ParquetTable(_File):
                 f"{self.path} is not a complete Parquet file that can be read. It may be truncated, damaged or "
                 "encrypted. Copy it or write it again."
             ) from None
+
+
+def _beyond(rows: int, pieces: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Yield what comes after a number of rows."""
+    for piece in pieces:
+        if rows < piece.num_rows:
+            yield piece.slice(rows)
+        rows = max(0, rows - piece.num_rows)

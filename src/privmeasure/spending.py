@@ -65,13 +65,20 @@ class Spending:
                 )
             if self.held:
                 raise SpentError("This synthesizer is reserved already: one object, one release, one entry.")
+            self.release_id = new_id()  # a copy or a fork of this object may have had the same one
             self._promise, self._process, self._given_back = promise, os.getpid(), False
 
     def give_back(self) -> bool:
-        """End what `hold` began if no noise was drawn, and make sure that none will be; False if some was."""
+        """End what `hold` began if no noise was drawn, and make sure that none will be; False if some was.
+
+        False in a fork as well: it sees a copy of this object, and cannot know what the process that booked it does.
+        """
         with LOCK:
-            if not self.drawn and self._key is not None:
-                self._key.destroy()  # a fit in another thread can draw nothing from here on
+            if self.held and os.getpid() != self._process:
+                return False
+            key = self._key  # one look: a fit in another thread may end meanwhile
+            if not self.drawn and key is not None:
+                key.destroy()  # a fit in another thread can draw nothing from here on
             if self.drawn:
                 return False
             self._promise, self._given_back, self.release_id = None, True, new_id()
@@ -107,3 +114,9 @@ class Spending:
         if self.under_way or (self.held and not self.drawn):
             raise SpentError("A synthesizer that is reserved or in a fit cannot be copied: one entry is one release.")
         return vars(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Give a copy that is still to be fitted an id of its own: an id stands for one release."""
+        vars(self).update(state)
+        if not self.drawn:
+            self.release_id = new_id()

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from privmeasure.counts import Progress, Source, is_source
 from privmeasure.domains import Box, Domain, Points
-from privmeasure.errors import ArgumentError, SpentError
+from privmeasure.errors import ArgumentError, DataError, SpentError
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
 from privmeasure.mechanisms.base import Mechanism, presentable
 from privmeasure.noise.entropy import Key
@@ -29,6 +29,9 @@ CENTRED = Recipe(placement="centre")
 MOST_JOINT_COLUMNS = 3
 """Up to so many columns (a place counts as two) `mechanism="auto"` takes one tree over all of them. The script
 `benchmarks/crossover.py` finds the number again, from simulated shapes."""
+
+LONGEST_PATH = 4096
+"""Letters of the longest text that is taken for a path."""
 
 MechanismName = Literal["auto", "pmm", "psmm", "columns"]
 
@@ -263,6 +266,11 @@ class Synthesizer:
             return data, None if self.schema is None else Layout.natural(self.schema)
         if self.schema is None:
             return ArraySource(data, width=self.domain.width, threads=self._threads), None
+        if isinstance(data, str) and (len(data) > LONGEST_PATH or not data.isprintable()):
+            raise DataError(
+                "The data are a text that cannot be the path of a file, and it is not shown: it may be the table "
+                "itself. Save the table to a file and give its path, or give a dataframe."
+            )
         if isinstance(data, str | Path):
             table = open_table(data, newlines_in_cells=newlines_in_cells)
             names, types = table.names, table.types

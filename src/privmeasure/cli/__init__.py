@@ -60,7 +60,8 @@ def run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(list(arguments), prog_name="privmeasure", standalone_mode=False)
-        sys.stdout.flush()  # an output that takes nothing is told here, not by the interpreter as it ends
+        if sys.stdout is not None:  # closed by whoever began us
+            sys.stdout.flush()  # an output that takes nothing is told here, not by the interpreter as it ends
     except BaseException as error:
         return failures.report(error, as_json="--json" in arguments)
     if code == failures.INTERRUPTED:  # typer swallows the interruption itself

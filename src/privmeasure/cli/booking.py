@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli.terminal import progress
-from privmeasure.errors import ArgumentError, PrivmeasureError
+from privmeasure.errors import ArgumentError, LedgerFileError, PrivmeasureError
 
 if TYPE_CHECKING:
     from privmeasure.ledger import Reservation
@@ -20,19 +20,33 @@ class Cost:
     epsilon: Any
     ledger: Path | None = None
     reservation: "Reservation | None" = None
+    settled: bool = True
+    """Whether the book could be told that the fit was finished; if not, its entry is pending, and counts."""
+
+    def unsettled(self) -> list[str]:
+        """Warn of an entry that is still pending, where no release is kept that could settle it."""
+        return (
+            [] if self.settled else [f"the entry in {self.ledger} could not be settled: it stays pending, and counts."]
+        )
 
     def record(self, release: Path) -> list[str]:
         """Note the digest of the file in the book; what goes wrong is told as a warning: the release is written."""
         if self.reservation is None:
             return []
         try:
-            self.reservation.record(release)
+            self.reservation.record(release) if self.settled else self._close(release)
         except (PrivmeasureError, OSError):
             return [
                 f"{release} was written and its epsilon counts, but its digest could not be noted. When {self.ledger} "
                 f"can be written, run `privmeasure ledger close {self.ledger} {release}`."
             ]
         return []
+
+    def _close(self, release: Path) -> None:
+        from privmeasure.ledger import Ledger
+
+        if self.ledger is not None:
+            Ledger(self.ledger).close(release)
 
     def words(self) -> str:
         """Say what was spent, in one line."""
@@ -63,10 +77,20 @@ def fit_booked(
     user: str | None,
     shown: bool,
 ) -> Cost:
-    """Spend epsilon on a table: booked before it is opened, with a bar while it is read; freed if nothing was spent."""
-    reservation = _reserved(ledger, dataset, synthesizer, note=note, user=user)
-    with reservation or nullcontext(), progress("reading", shown=shown) as advance:
-        synthesizer.fit(data, progress=advance, newlines_in_cells=newlines_in_cells)
+    """Spend epsilon on a table: booked before it is opened, with a bar while it is read; freed if nothing was spent.
+
+    A book that cannot be written after the fit is no reason to lose what epsilon bought: the entry counts as it is.
+    A book that is gone, or was replaced by another, is one.
+    """
+    reservation, finished = _reserved(ledger, dataset, synthesizer, note=note, user=user), False
+    try:
+        with reservation or nullcontext(), progress("reading", shown=shown) as advance:
+            synthesizer.fit(data, progress=advance, newlines_in_cells=newlines_in_cells)
+            finished = True
+    except LedgerFileError:
+        if not finished or ledger is None or not ledger.is_file():  # gone: nothing counts what was spent
+            raise
+        return Cost(synthesizer.privacy.epsilon, ledger, reservation, settled=False)
     return Cost(synthesizer.privacy.epsilon, ledger, reservation)
 
 

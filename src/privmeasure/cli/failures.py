@@ -33,8 +33,8 @@ CODES: list[tuple[type[BaseException], int]] = [
 """The first kind that fits decides. Errors of the command line itself carry their own code."""
 
 ADVICE = {
-    "ENOSPC": "The disk is full: make room, or write elsewhere. Nothing was left behind.",
-    "EDQUOT": "Your share of the disk is full: make room, or write elsewhere. Nothing was left behind.",
+    "ENOSPC": "The disk is full: make room, or write elsewhere. No half-written file was left.",
+    "EDQUOT": "Your share of the disk is full: make room, or write elsewhere. No half-written file was left.",
     "EACCES": "You may not read or write there: choose another place, or ask for access.",
     "EPERM": "You may not read or write there: choose another place, or ask for access.",
     "EROFS": "The place cannot be written: choose another.",
@@ -47,7 +47,9 @@ ADVICE = {
 def report(error: BaseException, *, as_json: bool) -> int:
     """Say what is wrong and return the exit code."""
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
-        _close_stdout()  # the reader went away: nobody is left to tell
+        _close_stdout()  # the reader went away
+        if error.args and isinstance(error.args[0], str):  # in our words: what it cost is said where it can be
+            print(f"error: {printable(str(error))}", file=sys.stderr)
         return NO_READER
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else BUG

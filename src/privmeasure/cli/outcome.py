@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,21 @@ def show_outcome(
     to_stderr: bool = False,
 ) -> None:
     """Show what was written, the plan, the mechanism and why, the warnings of `plan` at the released rows, the cost."""
+    with _said(written, cost):
+        _show(synthesizer, written, words, cost, warnings=warnings, json=json, quiet=quiet, to_stderr=to_stderr)
+
+
+def _show(
+    synthesizer: "Synthesizer",
+    written: dict[str, Any],
+    words: str,
+    cost: Cost,
+    *,
+    warnings: list[str],
+    json: bool,
+    quiet: bool,
+    to_stderr: bool,
+) -> None:
     from privmeasure.tables.advice import advice
 
     plan = synthesizer.plan_
@@ -45,6 +61,20 @@ def show_outcome(
         quiet=quiet,
         to_stderr=to_stderr,
     )
+
+
+@contextmanager
+def _said(written: dict[str, Any], cost: Cost) -> Iterator[None]:
+    """Say, where stdout takes nothing, what was written and what it cost: else it looks as if nothing had happened."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "a file error"
+        files = " and ".join(str(value) for name, value in written.items() if name in ("out", "release") and value)
+        what = f"{files} was written, but what there is to say of it could not be: {reason}. Spent: {cost.words()}."
+        raise (BrokenPipeError if isinstance(error, BrokenPipeError) else OSError)(what) from None
 
 
 @contextmanager

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 STDOUT = Path("-")
 """The output that is no file."""
+SQLITE = ("-journal", "-wal", "-shm")
+"""Files that SQLite makes beside a ledger, and removes."""
 NOT_PRIVATE = "this release is NOT PRIVATE: its noise came from a seed. It protects no one."
 
 
@@ -56,7 +58,8 @@ def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()
     """Refuse an output that exists, cannot be written or is one of the other files, before anything is spent on it."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the path of a file.")
-    if any(other is not None and path.resolve() == other.resolve() for other in beside):
+    taken = [other.resolve() for other in beside if other is not None]
+    if any(path.resolve() in (other, *(Path(f"{other}{end}") for end in SQLITE)) for other in taken):
         raise ArgumentError(f"{path} would be written over another file of this command. Give every file its own path.")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists already. Give another {option}, or --overwrite to replace it.")

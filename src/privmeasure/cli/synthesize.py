@@ -80,7 +80,7 @@ def synthesize(
         user=user,
         shown=shown,
     )
-    warnings: list[str] = []
+    warnings = cost.unsettled() if place is None else []
     if place is not None:  # first: what epsilon bought is safe, whatever happens to the rows
         with kept(place, synthesizer, ledger=ledger):
             synthesizer.save(place)

@@ -37,6 +37,8 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> No
     from rich.table import Table
     from rich.text import Text
 
+    from privmeasure.cli.failures import printable
+
     if title:
         print(title)
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -44,7 +46,7 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> No
         numeric = bool(rows) and all(row[i].replace(",", "")[:1].isdigit() for row in rows)
         grid.add_column(head, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
+        grid.add_row(*(Text(printable(cell)) for cell in row))  # a ledger of somebody else may hold anything
     console = Console(highlight=False)
     Console(highlight=False, width=console.width if console.is_terminal else 120).print(grid)
 

@@ -1,5 +1,6 @@
 """An entry until it is settled: who may say that it was spent, and who that it was not."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -51,7 +52,7 @@ class Reservation:
         """Hold an entry, and what the ledger does with it."""
         self.entry = entry
         self._spender, self._settle_entry, self._record_file = spender, settle, record
-        self._open, self._entered = True, False
+        self._open, self._entered = True, 0
 
     @property
     def number(self) -> int:
@@ -64,8 +65,7 @@ class Reservation:
 
     def cancel(self) -> None:
         """Give it back: only for a synthesizer that drew no noise, and that then draws none without a new entry."""
-        if not self._open:
-            raise ArgumentError(f"Entry {self.number} is not pending: it was settled already.")
+        self._check_open()
         if self._spender is None:
             raise ArgumentError(
                 f"Entry {self.number} was made for a promise, not for a synthesizer, so nobody can know that no noise "
@@ -81,7 +81,12 @@ class Reservation:
         self.entry = self._record_file(self.entry, Path(path))
         return self.entry
 
+    def _check_open(self) -> None:
+        if not self._open:
+            raise ArgumentError(f"Entry {self.number} is not pending: it was settled already.")
+
     def _settle(self, state: Literal["spent", "freed"]) -> None:
+        self._check_open()
         self._settle_entry(self.entry, state)
         self._open = False
 
@@ -89,12 +94,12 @@ class Reservation:
         """Begin the release, once."""
         if self._entered or not self._open:
             raise SpentError(f"Entry {self.number} was used for a release already: reserve another.")
-        self._entered = True
+        self._entered = os.getpid()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        """Settle what is open."""
-        if not self._open:
+        """Settle what is open; a fork that leaves the block of its parent leaves the entry to the parent."""
+        if not self._open or os.getpid() != self._entered:
             return
         if kind is None:
             self.confirm()

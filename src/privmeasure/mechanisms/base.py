@@ -1,5 +1,6 @@
 """What a mechanism is: the only door from private counts to public measures."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -89,13 +90,20 @@ def _failed(error: BaseException) -> ReleaseError:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Say whether an error is of a kind of ours, and raised by our own code: its words are then public."""
+    """Say whether an error is of a kind of ours, and raised by our own code: its words are then public.
+
+    Not if code of others is on the way from the release to it, a domain or an object in the place of data: it may have
+    asked ours with a private value. The standard library (threads, contexts) only passes things on.
+    """
     if not isinstance(error, PrivmeasureError) or type(error).__module__ != PrivmeasureError.__module__:
         return False
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    trace, inside, packages = error.__traceback__, False, [PACKAGE]
+    while trace is not None:
+        package = str(trace.tb_frame.f_globals.get("__name__")).split(".")[0]
+        inside = inside or package == PACKAGE  # what comes before called us
+        packages += [package] if inside else []
         trace = trace.tb_next
-    return trace is None or str(trace.tb_frame.f_globals.get("__name__")).split(".")[0] == PACKAGE
+    return packages[-1] == PACKAGE and all(p == PACKAGE or p in sys.stdlib_module_names for p in packages)
 
 
 def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tuple[int, RowsAre]:

@@ -39,6 +39,7 @@ class Key:
     def __init__(self, secret: bytes, *, private: bool, release_id: str | None = None) -> None:
         """Use `Key.fresh()` or, in tests, `Key.insecure(seed)`."""
         self._secret: bytearray | None = bytearray(secret)
+        self._process = os.getpid()
         self.private = private
         """False when the key came from a seed: whoever knows the seed can take the noise off."""
         self.used = False
@@ -67,6 +68,8 @@ class Key:
         secret = self._secret
         if secret is None:
             raise SpentError(USED)
+        if os.getpid() != self._process:  # a fork, which would draw the same noise, and whose draws nobody counts
+            raise SpentError("A key is for one process, and this one was forked: fit in the process that began.")
         if not (0 <= part < PARTS and 0 <= level < LEVELS and 0 <= attempt < ATTEMPTS):
             raise ArgumentError(
                 f"A random word needs a part below {PARTS}, a level below {LEVELS} and an attempt below {ATTEMPTS}, "

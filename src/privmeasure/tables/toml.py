@@ -11,7 +11,15 @@ from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import ColumnError, did_you_mean
 from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.columns.fixed import Constant
-from privmeasure.tables.columns.kinds import FORMAT, TO_FILL_IN, Column, Spot, disagreements, from_fields, to_fields
+from privmeasure.tables.columns.kinds import (
+    FORMAT,
+    TO_FILL_IN,
+    Column,
+    Spot,
+    disagreements,
+    from_fields,
+    to_fields,
+)
 
 TOP = ("format", "columns", "group", "never")
 LARGEST_FILE = 1 << 28

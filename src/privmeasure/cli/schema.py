@@ -74,7 +74,8 @@ def check(
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
         with terminal.progress("counting", shown=not (json or quiet)):
             table, unread = check_header(data, declared, newlines_in_cells=newlines_in_cells), UnreadRows()
-            changes = count_changes(declared, table.batches(list(declared.sources), unread=unread), unread)
+            columns = [source for name, column in declared.data.items() for source in column.sources(name)]
+            changes = count_changes(declared, table.batches(columns, unread=unread), unread)
         if json:
             terminal.emit(changes.to_json())
             return

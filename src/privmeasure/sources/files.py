@@ -106,14 +106,15 @@ class _File:
     """A file that is read more than once, and must be the same each time: else each pass sees other rows."""
 
     def __init__(self, path: Path) -> None:
-        """Note size, time and place on the disk."""
+        """Note size, times and place on the disk."""
         self.path = path
         self._seen = self._look()
 
     def _look(self) -> tuple[int, ...]:
         with readable(self.path):
             status = self.path.stat()
-        return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
+        # the second time cannot be set back, as copying programs do with the first
+        return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not the one that was opened."""

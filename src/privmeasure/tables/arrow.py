@@ -289,6 +289,26 @@ def whole(values: Floats, low: int, high: int) -> Words:
         return np.fmin(np.fmax(np.rint(values), max(low, -(1 << 63))), top).astype(np.int64)
 
 
+def unwrapped(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return public cells without runs and without an extension, which many writers and libraries do not know."""
+    import pyarrow as pa
+
+    kind = column.type
+    if isinstance(kind, _extension()):
+        return unwrapped(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    return unrolled(column)
+
+
+def unrolled(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return public cells one by one where they were runs."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_run_end_encoded(column.type):
+        return column
+    return pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
+
+
 def nulls_where(values: Any, missing: Bools, type: "pa.DataType") -> "pa.Array":
     """Return an Arrow array of NumPy values, null where missing."""
     import pyarrow as pa

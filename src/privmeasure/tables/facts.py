@@ -250,7 +250,10 @@ def _like(name: str, value: Value, sample: Any) -> Any:
     """Return a value that people wrote in the type of the column's own values."""
     try:
         if isinstance(sample, date | time):  # a datetime is a date
-            return type(sample).fromisoformat(str(value))
+            bound = type(sample).fromisoformat(str(value))
+            if getattr(bound, "tzinfo", None) is not None:  # the values are local times, which have none
+                raise ValueError
+            return bound
         if isinstance(value, bool):
             raise ValueError
         return float(value) if isinstance(sample, int | float) else type(sample)(str(value))

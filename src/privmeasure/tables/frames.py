@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.tables.arrow import cast_each, is_text
+from privmeasure.tables.arrow import cast_each, is_text, unwrapped
 from privmeasure.tables.layout import roomy
 
 if TYPE_CHECKING:
@@ -75,7 +75,10 @@ def to_arrow(frame: Any) -> "tuple[pa.Table, FrameKind]":
     native = outer.to_native()
     if outer.implementation.is_pandas():
         return _from_pandas(native)
-    table = native.to_arrow() if outer.implementation.is_polars() else outer.to_arrow()
+    try:
+        table = native.to_arrow() if outer.implementation.is_polars() else outer.to_arrow()
+    except pa.ArrowException:  # a type that Arrow does not have, such as integers of 128 bits
+        raise DataError("The data have a column of a type that cannot be converted. Cast it to a plain type.") from None
     names = tuple(table.column_names)
     if not outer.implementation.is_polars():
         return table, FrameKind("pyarrow", names, names, tuple(table.schema.types))
@@ -117,7 +120,7 @@ def _check_labels(labels: Sequence[Any]) -> None:
 def _to_polars(table: "pa.Table", kind: FrameKind) -> Any:
     import polars as pl
 
-    frame = pl.DataFrame(table)
+    frame = pl.DataFrame(table.from_arrays([unwrapped(column) for column in table.columns], table.column_names))
     dtypes = dict(zip(kind.names, kind.dtypes, strict=True))
     for name in table.column_names:
         if dtypes.get(name) == "Enum":
@@ -215,10 +218,18 @@ def _category_text(cell: Any) -> str | None:
         ('2', '2', '2.5')
         >>> _category_text(np.datetime64("2020-02-29")), _category_text(np.float32(0.1))
         ('2020-02-29 00:00:00', '0.10000000149011612')
+        >>> import pandas as pd
+        >>> _category_text(pd.Interval(0.0, 1.0)), _category_text(np.complex128(2))
+        ('(0, 1]', '2')
     """
     import pandas as pd  # type: ignore[import-untyped]
 
     try:
+        if isinstance(cell, pd.Interval):  # pandas gives all of them the type of one
+            left, right = _category_text(cell.left), _category_text(cell.right)
+            return f"{'[' if cell.closed_left else '('}{left}, {right}{']' if cell.closed_right else ')'}"
+        if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
+            cell = cell.real
         if isinstance(cell, np.datetime64):
             cell = pd.Timestamp(cell)
         elif isinstance(cell, timedelta | np.timedelta64):
@@ -246,12 +257,16 @@ def _to_pandas(table: "pa.Table", kind: FrameKind) -> Any:
 def _series(column: "pa.ChunkedArray", dtype: Any) -> Any:
     """Return a column with the type that it came with, where that can hold what it has now."""
     import pandas as pd
+    import pyarrow as pa
 
     if dtype is None or dtype == "category":
-        return column.to_pandas()
+        return _plain_series(column)
     if hasattr(dtype, "__from_arrow__"):
-        return pd.Series(dtype.__from_arrow__(column))
-    series = column.to_pandas()
+        try:
+            return pd.Series(dtype.__from_arrow__(column))
+        except (pa.ArrowException, TypeError, ValueError):  # of nulls alone, or with an index that is too narrow now
+            return _plain_series(column)
+    series = _plain_series(column)
     if dtype.kind == "O":
         return series.astype(object).where(series.notna(), None)
     if series.dtype == dtype or (column.null_count and dtype.kind in "iub"):  # these cannot be missing
@@ -260,3 +275,16 @@ def _series(column: "pa.ChunkedArray", dtype: Any) -> Any:
         return series.astype(dtype)
     except (TypeError, ValueError):  # dates or texts in the place of float64, which held nothing: public cells by now
         return series
+
+
+def _plain_series(column: "pa.ChunkedArray") -> Any:
+    """Return a column as pandas makes one; times of day to the microsecond, as Python has them."""
+    import pyarrow as pa
+
+    column = unwrapped(column)
+    wrapped = pa.types.is_dictionary(column.type)
+    plain = column.type.value_type if wrapped else column.type
+    if plain != pa.time64("ns"):
+        return column.to_pandas()
+    times = (column.cast(plain) if wrapped else column).cast(pa.time64("us"), safe=False).to_pandas()
+    return times.astype("category") if wrapped else times

@@ -28,7 +28,7 @@ class Layout:
 
     A type is None where the table had none: the text of a CSV file, or a column of nulls alone, whose type would tell
     that nothing else was in it. A dictionary has indices of 32 bits: a narrower width would tell how many categories
-    occur. A dictionary of nulls (categories of pandas) becomes one of the column's natural type.
+    occur. So have runs. A dictionary of nulls (categories of pandas) becomes one of the column's natural type.
     """
 
     names: tuple[str, ...]
@@ -57,8 +57,8 @@ class Layout:
         return cls(tuple(schema.natural_types), (None,) * len(schema.natural_types))
 
     def to_json(self) -> dict[str, Any]:
-        """Return names, and types as Arrow writes them."""
-        return {"names": list(self.names), "types": [None if t is None else str(t) for t in self.types]}
+        """Return names, and types as Arrow writes them; of an extension its storage, as only its owner can read it."""
+        return {"names": list(self.names), "types": [None if t is None else str(_storage(t)) for t in self.types]}
 
     @classmethod
     def from_json(cls, value: Any) -> "Layout":
@@ -78,12 +78,29 @@ class Layout:
 
 
 def roomy(type: "pa.DataType") -> "pa.DataType":
-    """Return a type whose dictionary indices, if it has any, take 32 bits: a narrower width depends on the values."""
+    """Return a type whose dictionary indices and ends of runs, if it has any, take 32 bits at least.
+
+    A narrower width depends on the values, or on the number of rows, and may be too narrow for a sample. An extension
+    of such a type cannot be widened: its storage is.
+    """
     import pyarrow as pa
 
-    if not pa.types.is_dictionary(type) or type.index_type.bit_width >= 32:
-        return type
-    return pa.dictionary(pa.int32(), type.value_type, type.ordered)
+    if pa.types.is_dictionary(type):
+        index = type.index_type if type.index_type.bit_width >= 32 else pa.int32()
+        return pa.dictionary(index, roomy(type.value_type), type.ordered)
+    if pa.types.is_run_end_encoded(type):
+        ends = type.run_end_type if type.run_end_type.bit_width >= 32 else pa.int32()
+        return pa.run_end_encoded(ends, roomy(type.value_type))
+    storage = _storage(type)
+    return type if storage == type or roomy(storage) == storage else roomy(storage)
+
+
+def _storage(type: "pa.DataType") -> "pa.DataType":
+    import pyarrow as pa
+
+    while isinstance(type, pa.BaseExtensionType):
+        type = type.storage_type
+    return type
 
 
 def _all_text(names: Iterable[Any]) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privmeasure.domains import Points, Product
-from privmeasure.errors import ArgumentError, DataError, SchemaError
+from privmeasure.errors import ArgumentError, DataError, ReleaseFileError, SchemaError
 from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean
 from privmeasure.tables.columns.fixed import Drop
 from privmeasure.tables.columns.kinds import FORMAT, Column, disagreements, from_fields, to_fields
@@ -290,15 +290,17 @@ class Schema:
 def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:
     """Say whether types can be read and written, by a public row without values: a private one must not be the first.
 
-    What could be read and not written would only show once epsilon is spent.
+    What could be read and not written, or not found again in the file of a release, would only show once epsilon is
+    spent.
     """
     import pyarrow as pa
 
     try:
         points = column.encode([pa.nulls(1, pa.null() if type is None else type) for type in sources])
         column.decode(points, outputs)
-    except (pa.ArrowException, TypeError, ValueError):  # a zone that is not known, or runs that Arrow cannot unroll
-        return False
+        Layout.from_json(Layout(("",) * len(outputs), tuple(outputs)).to_json())
+    except (pa.ArrowException, ReleaseFileError, TypeError, ValueError):
+        return False  # a zone that is not known, or runs that Arrow cannot unroll
     return True
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError
+from privmeasure.tables.arrow import unrolled, unwrapped
 from privmeasure.tables.suffixes import DELIMITERS, PARQUET, kind_of, suffixes
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class _Sink:
         self._files = [pa.OSFile(str(beside), "wb")]
         self._parquet: Any = None
         if suffix in PARQUET:
-            self._parquet = pq.ParquetWriter(self._files[0], first.schema, compression="zstd")
+            schema = _with(first, unrolled).schema
+            self._parquet = pq.ParquetWriter(self._files[0], schema, compression="zstd")
             return
         if stem.endswith(".gz"):
             self._files.append(pa.CompressedOutputStream(self._files[0], "gzip"))
@@ -118,11 +120,12 @@ class _Sink:
 
     def write(self, table: "pa.Table") -> None:
         if self._parquet is not None:
-            self._parquet.write_table(table)
+            self._parquet.write_table(_with(table, unrolled))
             return
         import pyarrow as pa
         import pyarrow.csv as pc
 
+        table = _with(table, unwrapped)
         views = [i for i, field in enumerate(table.schema) if pa.types.is_string_view(field.type)]
         for i in views:  # the CSV writer does not know them
             table = table.set_column(i, table.field(i).name, table.column(i).cast(pa.large_string()))
@@ -140,6 +143,11 @@ class _Sink:
             self._parquet.close()
         for file in reversed(self._files):
             file.close()
+
+
+def _with(table: "pa.Table", change: "Callable[[pa.ChunkedArray], pa.ChunkedArray]") -> "pa.Table":
+    """Return a table with every column changed."""
+    return table.from_arrays([change(column) for column in table.columns], table.column_names)
 
 
 def _needs_quotes(column: "pa.ChunkedArray", delimiter: str) -> bool:

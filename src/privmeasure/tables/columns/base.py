@@ -12,7 +12,7 @@ gives the column's natural type.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -178,6 +178,20 @@ def number_field(column: Any, field: str) -> float:
         )
     msgspec.structs.force_setattr(column, field, number)
     return number
+
+
+def has_half_characters(texts: Iterable[Any]) -> bool:
+    """Say whether a declared text has half a character, which no file holds; a private row would be first to raise.
+
+    Examples:
+        >>> has_half_characters(["ü", 1]), has_half_characters(["\\ud800"])
+        (False, True)
+    """
+    try:
+        "".join(text for text in texts if isinstance(text, str)).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def decimals_field(column: Any) -> None:

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from privmeasure.domains import Categories, Domain, Floats, Nullable, Points
 from privmeasure.tables.arrow import described, is_number, is_text, number_cells, numbers, plain_type
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Types
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, has_half_characters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +46,8 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
                 isinstance(texts, list | tuple) and texts and all(isinstance(t, str) for t in texts)
             ):
                 raise ColumnError(f"has {field} = {value!r}; write a text, or a list of texts.", field)
+            if has_half_characters(texts or ()):
+                raise ColumnError(f"has half a character in {field}, which no text file can hold. Remove it.", field)
             msgspec.structs.force_setattr(
                 self, field, None if texts is None else value if texts == (value,) else tuple(texts)
             )

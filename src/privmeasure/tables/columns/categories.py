@@ -12,7 +12,7 @@ from msgspec import Meta
 from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nullable, Points
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import cast_each, described, is_text, numbers, plain_type, recoded, whole
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean, plural
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean, has_half_characters, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,6 +113,8 @@ class Category(DataColumn, frozen=True, tag="category"):
             raise ColumnError(f"has values that are neither all text nor all numbers. {hint}", "values")
         if kinds != {str} and not all(-LARGEST <= v <= LARGEST for v in values):  # also refuses NaN
             raise ColumnError("has numbers beyond 2^53 among its values. Put all of them in quotes.", "values")
+        if has_half_characters(values):
+            raise ColumnError("has values with half a character, which no text file can hold. Remove it.", "values")
         msgspec.structs.force_setattr(self, "values", values)
         if len(self._positions) != len(values):
             twice = Counter(values).most_common(1)[0][0]

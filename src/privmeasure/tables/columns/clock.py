@@ -134,7 +134,7 @@ def check_format(column: Any, *, needs: str, what: str) -> None:
     sample = datetime(2023, 11, 25, 21, 43, 56, 123456)
     try:
         back = datetime.strptime(sample.strftime(column.format), column.format)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, re.error):  # the last for a directive that stands twice
         raise ColumnError(
             f'has format = {column.format!r}, which cannot be read back. Write one like "{what}".', "format"
         ) from None

@@ -27,17 +27,31 @@ def _account(contents: "Contents", account: "Account") -> dict[str, Any]:
 
 
 def to_csv(contents: "Contents") -> str:
-    """Return one line for each account, each followed by its entries and raises; what a kind has not stays empty."""
+    """Return one line for each account, each followed by its entries and raises; what a kind has not stays empty.
+
+    A text that a spreadsheet would take for a formula has an apostrophe before it; JSON has it as it is.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for account in contents.accounts:
         about = account.to_json()
-        writer.writerow({"kind": "account", "time": about.pop("day")} | about)
+        writer.writerow(_plain({"kind": "account", "time": about.pop("day")} | about))
         entries, raises = contents.of(account.dataset)
         for entry in entries:
-            writer.writerow(entry.to_json() | {"kind": "entry", "files": " ".join(entry.files)})
+            writer.writerow(_plain(entry.to_json() | {"kind": "entry", "files": " ".join(entry.files)}))
         for raised in raises:
             value = raised.to_json()
-            writer.writerow({"kind": "raise", "cap_before": value.pop("before"), "note": value.pop("reason")} | value)
+            told = {"kind": "raise", "cap_before": value.pop("before"), "note": value.pop("reason")}
+            writer.writerow(_plain(told | value))
     return text.getvalue()
+
+
+def _plain(cells: dict[str, Any]) -> dict[str, Any]:
+    """Return cells that a spreadsheet shows and does not run.
+
+    Examples:
+        >>> _plain({"note": "=1+1", "number": 3})
+        {'note': "'=1+1", 'number': 3}
+    """
+    return {k: f"'{v}" if isinstance(v, str) and v.startswith(("=", "+", "-", "@")) else v for k, v in cells.items()}

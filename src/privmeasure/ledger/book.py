@@ -27,7 +27,9 @@ from privmeasure.origin import Origin, new_id
 from privmeasure.privacy import LARGEST_EPSILON, Neighbours, Privacy, exact_epsilon
 
 LARGEST_TERM = 10**30
-"""Denominators stay below it, so that sums of thousands of entries stay small."""
+"""The largest denominator of an epsilon or a cap ..."""
+LARGEST_SUM = 10**300
+"""... and of all epsilons of an account together: beyond, Python would not write the sum."""
 
 
 class Ledger:
@@ -114,6 +116,10 @@ class Ledger:
             spent = total(book.of(account.dataset)[0])
             if spent + privacy.epsilon > account.cap:
                 raise BudgetError(_refusal(account, spent, privacy.epsilon))
+            if (spent + privacy.epsilon).denominator > LARGEST_SUM:
+                raise ArgumentError(
+                    "epsilon would make the exact sum of the account too long to write. Use short decimals: 0.1, 0.25."
+                )
             entry = Entry(
                 number=0,
                 id=new_id(),

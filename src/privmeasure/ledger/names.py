@@ -1,7 +1,8 @@
 """Which names mean the same data set, and what a line of the book may be.
 
 Two spellings of one name would be two accounts, each with a cap of its own: so names are compared without regard to
-case, to spaces around and between words, to compatible forms of letters, and to characters that cannot be seen. Letters
+case, to spaces around and between words, to compatible forms of letters, dashes and apostrophes, and to characters
+that cannot be seen. Letters
 of two alphabets that look alike are different all the same: a book is no lock.
 """
 
@@ -17,6 +18,10 @@ UNSEEN = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """What Unicode lets a display leave out (Default_Ignorable_Code_Point), and the blank of Braille."""
+ALIKE = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-") | dict.fromkeys("\u2018\u2019\u02bc`", "'")
+)
+"""Dashes and apostrophes that programs put in the place of those on the keyboard."""
 
 
 def folded(name: str) -> str:
@@ -25,8 +30,10 @@ def folded(name: str) -> str:
     Examples:
         >>> folded(" Survey  2024 ") == folded("survey 2024") == folded("\uff33urvey\u200b 2024")
         True
+        >>> folded("Bob\u2019s survey\u20132024")
+        "bob's survey-2024"
     """
-    text = UNSEEN.sub("", unicodedata.normalize("NFKC", name)).casefold()
+    text = UNSEEN.sub("", unicodedata.normalize("NFKC", name)).casefold().translate(ALIKE)
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 

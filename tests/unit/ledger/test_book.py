@@ -299,3 +299,14 @@ def test_fractions_in_words():
     assert fraction_text(Fraction(1, 4)) == "0.25"
     assert fraction_text(Fraction(22, 7)) == "22/7"
     assert fraction_text(Fraction(0)) == "0"
+
+
+def test_a_sum_that_could_not_be_written_is_refused(ledger):
+    """Thirty digits of denominator each: the sum of many would be longer than Python writes."""
+    ledger.open_account("long", cap="1", neighbours="add-remove")
+    primes = [10**29 + n for n in (319, 331, 337, 349, 361, 379, 397, 403, 421, 447, 459, 481)]
+    for prime in primes[:10]:
+        ledger.reserve("long", Privacy(Fraction(1, prime), "add-remove"))
+    with pytest.raises(ArgumentError, match="too long to write"):
+        ledger.reserve("long", Privacy(Fraction(1, primes[-1]), "add-remove"))
+    assert len(str(ledger.spent("long"))) < 4300

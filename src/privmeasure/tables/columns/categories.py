@@ -186,6 +186,8 @@ class Category(DataColumn, frozen=True, tag="category"):
             return None
         if pt.is_nested(plain) or pt.is_binary(plain) or pt.is_large_binary(plain) or pt.is_fixed_size_binary(plain):
             return f"must hold text or numbers to be a category, got {described(plain)}. Cast it, or drop it."
+        if pt.is_temporal(plain) and not self.textual:
+            return f"is a category of numbers, got {described(plain)}. Put the values in quotes, or cast the column."
         try:
             self._stored(plain)
         except (pa.ArrowException, ValueError, TypeError, OverflowError):

@@ -23,7 +23,7 @@ from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.certificates import ColumnCertificates
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.rows import MOST_TRIES, NO_ROWS
-from privmeasure.tables import Boolean, Category, Integer, Layout, Number, Schema
+from privmeasure.tables import Layout, Schema
 from privmeasure.tables.columns.base import did_you_mean
 from privmeasure.tables.facts import conditions, forbidden_pairs
 from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
@@ -183,15 +183,14 @@ class TableRelease:
         result = {}
         for name, place in self._places().items():
             column = self.schema.data[name]
-            if not isinstance(column, Number | Integer | Boolean):
-                continue
             released, place = self._released(place)
             cells, level = released.cells, released.level
-            lows, highs = released.domain.extent(cells, level)
-            centres = released.domain.centre(cells, level)
-            low, centre, high = (_numbers(column, points[:, place]) for points in (lows, centres, highs))
-            # Simpson's rule where the column is stretched; elsewhere the middle of a cell is exact
-            value = (low + 4 * centre + high) / 6 if _is_stretched(column) else (low + high) / 2
+            sides = (*released.domain.extent(cells, level), released.domain.centre(cells, level))
+            low, high, centre = (column.averages(points[:, place]) for points in sides)
+            if low is None or high is None or centre is None:
+                continue
+            # Simpson's rule where values do not grow evenly; elsewhere the middle of a cell is exact
+            value = (low + 4 * centre + high) / 6 if column.curved else (low + high) / 2
             present = ~np.isnan(value)
             mass = released.mass[present]
             result[name] = float(value[present] @ mass / mass.sum()) if len(mass) else math.nan
@@ -201,7 +200,7 @@ class TableRelease:
         """Return the q-quantile of a column in its own type: a number, a date, a rank; None if all is missing."""
         place = self._place(column)
         kind = self.schema.data[column]
-        if isinstance(kind, Category) and not kind.ordered:
+        if not kind.has_quantiles:
             raise ArgumentError(f"Column {column!r} has no order, and so no quantiles. Count its values in a sample.")
         point = self.measure.quantile(q, column=place)
         return kind.decode(np.array([[point]]), [None])[0][0].as_py()
@@ -215,7 +214,7 @@ class TableRelease:
             return self.measure.error_bar(lipschitz=lipschitz)
         if lipschitz is not None:
             raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
-        return self.measure.error_bar(column=self._place(column)) * _steepness(self.schema.data[column])
+        return self.measure.error_bar(column=self._place(column)) * self.schema.data[column].steepness
 
     def certificate(self, beta: float = 0.05) -> Any:
         """Return a bound of the W1 distance that holds but for a chance beta; see `CellMeasure.certificate`.
@@ -304,26 +303,3 @@ class TableRelease:
         """Show the outline."""
         mark = "" if self.private else ", NOT PRIVATE"
         return f"TableRelease({len(self.layout.names)} columns, {self.total} rows{mark})"
-
-
-def _is_stretched(column: Any) -> bool:
-    return isinstance(column, Number | Integer) and (column.transform is not None or column.breaks is not None)
-
-
-def _numbers(column: Any, points: Points) -> Points:
-    """Return the values of points of a column of numbers or booleans, NaN for missing."""
-    import pyarrow as pa
-
-    if isinstance(column, Number | Integer) and not _is_stretched(column):
-        return points[:, 0]
-    (array,) = column.decode(points, [pa.bool_() if isinstance(column, Boolean) else None])  # not in texts of its own
-    return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-
-
-def _steepness(column: Any) -> float:
-    """Return by how much a value changes at most, for a change of its point by 1."""
-    if not _is_stretched(column):
-        return 1.0
-    if isinstance(column, Integer):
-        return math.inf  # rounding after the stretching jumps
-    return float(column.axis.steepest)

@@ -12,7 +12,6 @@ from typing import Any
 from privmeasure.domains import Categories, Domain, Nullable, Product
 from privmeasure.plans.plan import Plan
 from privmeasure.plans.promise import Promise
-from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.schema import Schema
 
 
@@ -134,9 +133,4 @@ def schema_advice(schema: Schema) -> list[str]:
         >>> schema_advice(Schema({"sex": Category(["F", "M"])}))
         ["column 'sex' has no unknown: any other value, and a missing one, becomes 'F'. Add unknown, or nullable."]
     """
-    return [
-        f"column {name!r} has no unknown: any other value, and a missing one, becomes {column.values[0]!r}. Add "
-        "unknown, or nullable."
-        for name, column in schema.data.items()
-        if isinstance(column, Category) and column.unknown is None and not column.nullable
-    ]
+    return [f"column {name!r} {remark}" for name, column in schema.data.items() for remark in column.remarks()]

@@ -15,10 +15,9 @@ import numpy as np
 from privmeasure.conditions.language import Clause, ConditionError, Value, parse
 from privmeasure.conditions.possible import some_row
 from privmeasure.conditions.sets import Condition, Fact, Interval
-from privmeasure.domains import Categories, Circle, Domain, Finite, Integers, Nullable
+from privmeasure.domains import Circle, Domain, Integers, Nullable
 from privmeasure.errors import ArgumentError, SchemaError
-from privmeasure.tables import Category, Date, Datetime, Integer, Number, Schema, Time
-from privmeasure.tables.arrow import is_number, plain_type
+from privmeasure.tables import Schema
 from privmeasure.tables.columns.base import DataColumn, Types, did_you_mean
 
 HALVINGS = 1100
@@ -119,50 +118,20 @@ def _ends(domain: Domain) -> Interval:
 
 def _intervals(column: DataColumn, clause: Clause, storage: Any) -> list[Interval]:
     """Return the points that decode to a value for which the clause is true."""
-    inner = _inner(column.domain)
-    if isinstance(column, Category):
-        known = [_known(column, clause.name, value) for value in clause.values]
-        return _of_positions(column, clause, known)
-    if isinstance(inner, Categories | Finite):
-        return _merged([i for i in range(inner.count) if _compare(clause, i == 1, clause.values)])  # false and true
-    return _ordered(column, clause, storage)
+    if column.listed is None:
+        return _ordered(column, clause, storage)
+    if clause.sign not in ("=", "!=") and column.unordered:
+        raise ConditionError(f"compares {clause.name!r} by {clause.sign}{column.unordered}")
+    positions = [column.position(clause.name, value) for value in clause.values]
+    return _merged([i for i in range(len(column.listed)) if _is_true(clause.sign, i, positions)])
 
 
-def _known(column: Category, name: str, value: Value) -> int:
-    """Return the position of a value of a category."""
-    values = list(column.values)
-    if not isinstance(value, bool):
-        alike = [value, str(value)] if column.textual else [value]
-        for candidate in alike:
-            if candidate in values:
-                return values.index(candidate)
-    hint = did_you_mean(str(value), [str(v) for v in values[:1000]])
-    raise ConditionError(f"compares {name!r} with {value!r}, which is not one of its values.{hint}")
-
-
-def _of_positions(column: Category, clause: Clause, positions: Sequence[int]) -> list[Interval]:
-    if clause.sign not in ("=", "!=") and not column.ordered:
-        raise ConditionError(f"compares {clause.name!r} by {clause.sign}, but its values have no order. Use = or in.")
-    return _merged([i for i in range(len(column.values)) if _compare(clause, i, positions)])
-
-
-def _compare(clause: Clause, value: Any, others: Sequence[Any]) -> bool:
-    """Say whether a comparison is true of a value."""
-    if isinstance(value, bool):
-        if clause.sign not in ("=", "!="):
-            raise ConditionError(f"compares {clause.name!r} by {clause.sign}; true and false have no order. Use =.")
-        others = [_boolean(clause.name, other) for other in others]
-    if clause.sign in ("=", "!="):
-        return (value in others) == (clause.sign == "=")
+def _is_true(sign: str, position: int, others: Sequence[int]) -> bool:
+    """Say whether a comparison is true of a position."""
+    if sign in ("=", "!="):
+        return (position in others) == (sign == "=")
     orders = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-    return bool(orders[clause.sign](value, others[0]))
-
-
-def _boolean(name: str, value: Value) -> bool:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if str(value).lower() not in words:
-        raise ConditionError(f"compares {name!r} with {value!r}; write true or false.")
-    return words[str(value).lower()]
+    return bool(orders[sign](position, others[0]))
 
 
 def _merged(positions: Sequence[int]) -> list[Interval]:
@@ -185,7 +154,7 @@ def _ordered(column: DataColumn, clause: Clause, storage: Any) -> list[Interval]
     """Return the intervals of a column whose values grow with its points."""
     low, high = _ends(column.domain)
 
-    kind = _comparable(column, storage)
+    kind = column.comparable(storage)
 
     def value_at(point: float) -> Any:
         return column.decode(np.array([[point]]), [kind])[0][0].as_py()
@@ -207,16 +176,6 @@ def _ordered(column: DataColumn, clause: Clause, storage: Any) -> list[Interval]
     if isinstance(_inner(column.domain), Integers):  # the points that there are
         pieces = [(float(math.ceil(a)), float(math.floor(b))) for a, b in pieces if a <= b]
     return [(a, b) for a, b in pieces if a <= b]
-
-
-def _comparable(column: DataColumn, storage: Any) -> Any:
-    """Return a type in which the values of a column can be compared: as stored, if that is a number."""
-    import pyarrow as pa
-
-    if isinstance(column, Number | Integer):
-        return storage if storage is not None and is_number(plain_type(storage)) else column.natural[0]
-    kinds = {Date: pa.date32(), Datetime: pa.timestamp("us"), Time: pa.time64("us")}
-    return kinds.get(type(column), storage)
 
 
 def _first(reached: Callable[[float], bool], low: float, high: float) -> float:

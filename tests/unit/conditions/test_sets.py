@@ -15,9 +15,8 @@ from scipy import stats
 
 import privmeasure as pm
 from privmeasure.conditions.language import ConditionError, parse
-from privmeasure.conditions.sets import Condition, apart
+from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Box, Categories, Domain, Nullable, Steps
-from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, SchemaError
 from privmeasure.mechanisms import PMM, ColumnTree
 from privmeasure.noise.entropy import Key
@@ -62,9 +61,7 @@ def released(schema: Schema, *, joint: bool = False, told: bool = True) -> Table
     if joint:
         return TableRelease(schema, layout, PMM(schema.domain, privacy).release(source, Key.insecure(1)))
     domain = schema.node_domain
-    spaces = [column_space(factor) for factor in domain.factors]
-    sets = apart(forbidden_pairs(schema), spaces) if told else {}
-    mechanism = ColumnTree(domain, privacy, apart=sets)
+    mechanism = ColumnTree(domain, privacy, facts=forbidden_pairs(schema) if told else ())
     return TableRelease(schema, layout, mechanism.release(source, Key.insecure(1), None))
 
 

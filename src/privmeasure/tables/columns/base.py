@@ -124,6 +124,49 @@ class DataColumn(
         """Say how finely so many cuts of the present values tell them apart."""
         raise NotImplementedError
 
+    # ------------------------------------------------------------------------ what the rest of the house asks of a kind
+
+    @property
+    def unordered(self) -> str:
+        """Why values cannot be compared by < and >, as the end of a sentence; empty where they can."""
+        return ""
+
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether values follow each other as their points do."""
+        return True
+
+    @property
+    def listed(self) -> tuple[Any, ...] | None:
+        """The values by position, where there are few and points are positions; None where values are a range."""
+        return None
+
+    def position(self, name: str, value: Any) -> int:
+        """Return the position among those listed of a value that a person wrote, or raise a ConditionError."""
+        raise NotImplementedError
+
+    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
+        """Return a type in which the values of a range can be compared with what a person wrote."""
+        return self.natural[0] if storage is None else storage
+
+    def averages(self, points: Points) -> Floats | None:
+        """Return the values of points as numbers, NaN for missing; None where a mean makes no sense."""
+        return None
+
+    @property
+    def curved(self) -> bool:
+        """Whether values do not grow evenly with their points."""
+        return False
+
+    @property
+    def steepness(self) -> float:
+        """By how much a value changes at most, for a change of its point by 1."""
+        return 1.0
+
+    def remarks(self) -> list[str]:
+        """Return what in a valid declaration may not be what was meant, each as a predicate."""
+        return []
+
     def encode(self, arrays: "Sequence[pa.Array]") -> Points:
         """Return a point for every row of the source arrays. Never raises because of a value."""
         # Private cells pass through here. Row by row, and nothing is kept: it reveals nothing.

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
+from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Categories, Domain, Floats, Nullable, Points
 from privmeasure.tables.arrow import described, is_number, is_text, number_cells, numbers, plain_type
 from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, has_half_characters
@@ -124,6 +125,27 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
             indices = pa.array(truth.astype(np.int32), mask=missing if missing.any() else None)
             return [pa.array([self._texts[0][0], self._texts[1][0]]).take(indices)]
         return [pa.array(truth, mask=missing if missing.any() else None)]
+
+    @property
+    def unordered(self) -> str:
+        """There is nothing between the two."""
+        return "; true and false have no order. Use =."
+
+    @property
+    def listed(self) -> tuple[bool, bool]:
+        """False, then true."""
+        return False, True
+
+    def position(self, name: str, value: Any) -> int:
+        """Return 0 or 1 for what stands for false or true."""
+        words = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
+        if str(value).lower() not in words:
+            raise ConditionError(f"compares {name!r} with {value!r}; write true or false.")
+        return words[str(value).lower()]
+
+    def averages(self, points: Points) -> Floats:
+        """Return 1 for true: the mean is a share."""
+        return np.where(np.isnan(points[:, 0]), np.nan, (points[:, 0] >= 0.5).astype(np.float64))
 
     def cell_size(self, cuts: int) -> str:
         """One cut tells them apart."""

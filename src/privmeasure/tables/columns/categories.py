@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nullable, Points
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import cast_each, described, is_text, numbers, plain_type, recoded, whole
@@ -297,6 +298,37 @@ class Category(DataColumn, frozen=True, tag="category"):
         plain = plain_type(kind)
         stored = self._stored(self.natural[0] if pt.is_string_view(plain) else plain)  # views cannot be taken from
         return [recoded(indices, stored, kind) if pt.is_dictionary(kind) else stored.take(indices)]
+
+    @property
+    def unordered(self) -> str:
+        """Only declared ranks have an order."""
+        return "" if self.ordered else ", but its values have no order. Use = or in."
+
+    @property
+    def has_quantiles(self) -> bool:
+        """Only declared ranks have quantiles."""
+        return self.ordered
+
+    @property
+    def listed(self) -> tuple[Value, ...]:
+        """The declared values."""
+        return self.values
+
+    def position(self, name: str, value: Any) -> int:
+        """Return the position of a value; a number may stand for its text."""
+        if not isinstance(value, bool):
+            for candidate in (value, str(value)) if self.textual else (value,):
+                if candidate in self._positions:
+                    return self._positions[candidate]
+        hint = did_you_mean(str(value), [str(v) for v in self.values[:1000]])
+        raise ConditionError(f"compares {name!r} with {value!r}, which is not one of its values.{hint}")
+
+    def remarks(self) -> list[str]:
+        """Say where other values go, where that was not decided."""
+        if self.unknown is not None or self.nullable:
+            return []
+        gone = f"any other value, and a missing one, becomes {self.values[0]!r}"
+        return [f"has no unknown: {gone}. Add unknown, or nullable."]
 
     def cell_size(self, cuts: int) -> str:
         """Say how many groups of values there are."""

@@ -15,7 +15,7 @@ from privmeasure.tables.columns.numbers import Integer, Number
 from privmeasure.tables.columns.places import Place
 from privmeasure.tables.columns.times import Date, Datetime, Time
 
-__all__ = ["FORMAT", "KINDS", "Column", "Spot", "Types", "disagreements", "from_fields", "to_fields"]
+__all__ = ["FORMAT", "KINDS", "Column", "Spot", "Types", "disagreements", "from_fields", "register", "to_fields"]
 
 Spot = tuple[str, ...]
 """Where something stands in a schema file: its keys from the outside in."""
@@ -49,11 +49,17 @@ _NEEDS = {
     "low": "the smallest value that may occur, from knowledge of the subject and not from the data",
     "high": "the largest value that may occur, from knowledge of the subject and not from the data",
     "values": "the list of values that may occur, from knowledge of the subject and not from the data",
-    "type": f"what the column is: one of {', '.join(KINDS)}",
+    "type": "what the column is",
     "value": "the value of every row",
     "latitude": "the name of the file's column with the latitude",
     "longitude": "the name of the file's column with the longitude",
 }
+
+
+def register(kind: type[Any]) -> type[Any]:
+    """Let schemas have another kind of column, by the tag of its class; `testing.check_column` states its laws."""
+    KINDS[str(kind.__struct_config__.tag)] = kind
+    return kind
 
 
 def from_fields(fields: Any) -> Column:
@@ -67,10 +73,10 @@ def from_fields(fields: Any) -> Column:
         raise ColumnError(f"is {_word(fields)}; write a table with a type.")
     unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in _NEEDS]
     if unfilled:
-        wanted = "; ".join(f"{field} ({_NEEDS[field]})" for field in unfilled)
+        wanted = "; ".join(f"{field} ({_needed(field)})" for field in unfilled)
         raise ColumnError(f"still has to be filled in: {wanted}.", unfilled[0])
     if "type" not in fields:
-        raise ColumnError(f"has no type. Write {_NEEDS['type']}.")
+        raise ColumnError(f"has no type. Write {_needed('type')}.")
     kind = KINDS.get(fields["type"]) if isinstance(fields["type"], str) else None
     if kind is None:
         hint = did_you_mean(str(fields["type"]), list(KINDS))
@@ -87,7 +93,7 @@ def from_fields(fields: Any) -> Column:
             )
     for field in msgspec.structs.fields(kind):
         if field.required and field.encode_name not in fields:
-            raise ColumnError(f"has no {field.encode_name}. Add {_NEEDS.get(field.encode_name, 'it')}.")
+            raise ColumnError(f"has no {field.encode_name}. Add {_needed(field.encode_name)}.")
     if kind is Constant:  # a date of TOML is kept as its text
         fields = {name: v.isoformat() if isinstance(v, date | time) else v for name, v in fields.items()}
     try:
@@ -97,6 +103,11 @@ def from_fields(fields: Any) -> Column:
             raise error.__cause__ from None
         raise _fault(error, fields) from None
     return column
+
+
+def _needed(field: str) -> str:
+    """Say what a field is for, where that is known; of the type, which there are."""
+    return f"{_NEEDS[field]}: one of {', '.join(KINDS)}" if field == "type" else _NEEDS.get(field, "it")
 
 
 def to_fields(column: Column, *, native: bool = False) -> dict[str, Any]:

@@ -136,6 +136,24 @@ class Number(DataColumn, frozen=True, tag="number"):
             values = _rounded(values, decimals, *ends)
         return [number_cells(values, plain)]
 
+    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
+        """Return the stored type, if that is a number: it may round values."""
+        return storage if storage is not None and is_number(plain_type(storage)) else self.natural[0]
+
+    def averages(self, points: Points) -> Floats:
+        """Return the values themselves."""
+        return numbers(self.decode(points, [None])[0]) if self.curved else points[:, 0]
+
+    @property
+    def curved(self) -> bool:
+        """Whether values are stretched before they are cut."""
+        return self.transform is not None or self.breaks is not None
+
+    @property
+    def steepness(self) -> float:
+        """The widest gap between two knots of the axis."""
+        return float(self.axis.steepest)
+
     @cached_property
     def axis(self) -> Axis:
         """How the values are stretched before they are cut."""
@@ -224,6 +242,24 @@ class Integer(DataColumn, frozen=True, tag="integer"):
             return [number_cells(np.clip(np.rint(axis), self.low, self.high), plain)]
         missing = np.isnan(axis)
         return [pa.array(whole(axis, self.low, self.high), mask=missing if missing.any() else None)]
+
+    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
+        """Return the stored type, if that is a number: it may round values."""
+        return storage if storage is not None and is_number(plain_type(storage)) else self.natural[0]
+
+    def averages(self, points: Points) -> Floats:
+        """Return the values themselves."""
+        return numbers(self.decode(points, [None])[0]) if self.curved else points[:, 0]
+
+    @property
+    def curved(self) -> bool:
+        """Whether values are stretched before they are cut."""
+        return self.transform is not None or self.breaks is not None
+
+    @property
+    def steepness(self) -> float:
+        """Without bound where whole numbers are stretched: rounding after the stretching jumps."""
+        return math.inf if self.curved else 1.0
 
     @cached_property
     def axis(self) -> Axis:

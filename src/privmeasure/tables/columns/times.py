@@ -112,6 +112,12 @@ class Date(DataColumn, frozen=True, tag="date"):
             return [_zoned(clock.to_utc(stamps, plain.tz), plain)]
         return [cells]
 
+    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
+        """Return one type for all storages."""
+        import pyarrow as pa
+
+        return pa.date32()
+
     def cell_size(self, cuts: int) -> str:
         """Say how many days a cell holds."""
         first, last = self._days
@@ -247,6 +253,12 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
             return [local.cast(pa.string()) if self.format is None else clock.write(local, self.format)]
         return [clock.floor_days(local)]
 
+    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
+        """Return one type for all storages."""
+        import pyarrow as pa
+
+        return pa.timestamp("us")
+
     def cell_size(self, cuts: int) -> str:
         """Say how long a cell lasts."""
         last = self._ticks[2]
@@ -342,6 +354,12 @@ class Time(DataColumn, frozen=True, tag="time"):
         ticks = length // clock.NANOSECONDS[kind.unit]
         words = ticks.astype(np.int32) if kind.bit_width == 32 else ticks
         return [nulls_where(words, missing, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)]
+
+    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
+        """Return one type for all storages."""
+        import pyarrow as pa
+
+        return pa.time64("us")
 
     def cell_size(self, cuts: int) -> str:
         """Say how long a cell lasts."""

@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Floats
+from privmeasure.rounding import TINY
 
 Groups = NDArray[np.int64]
 """For every cell the number of its group."""
+
+EMPTY = 1e-9
+"""Of the share of a group: a block with less mass is empty but for rounding, and has no parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +126,10 @@ def _units(mass: NDArray[np.float64], blocks: Blocks, share: float) -> Groups:
     and variance V have M / p >= clear sqrt(V / p) if p <= (M / clear)^2 / V.
     """
     block, noise = (np.bincount(blocks.of, weights=weights) for weights in (mass, blocks.variance))
-    clear = (block / blocks.clear) ** 2 / np.maximum(noise, 1e-300)
+    clear = (block / blocks.clear) ** 2 / np.maximum(noise, TINY)
     parts = np.maximum(np.floor(np.minimum(np.rint(block / share), clear)), 1.0)[blocks.of]
     before = (np.cumsum(block) - block)[blocks.of]
-    inside = np.clip((np.cumsum(mass) - mass / 2 - before) / np.maximum(block[blocks.of], 1e-9 * share), 0.0, 1.0)
+    inside = np.clip((np.cumsum(mass) - mass / 2 - before) / np.maximum(block[blocks.of], EMPTY * share), 0.0, 1.0)
     part = np.minimum((inside * parts).astype(np.int64), parts - 1)
     return np.unique(blocks.of * (parts.max() + 1) + part, return_inverse=True)[1].reshape(-1)
 
@@ -139,7 +143,7 @@ def _packed(mass: NDArray[np.float64], groups: int) -> Groups:
     while heavy < len(falling) and left > 1 and (heavy < alone or falling[heavy] >= rest / left):
         rest, left, heavy = rest - float(falling[heavy]), left - 1, heavy + 1
     tail = falling[heavy:]
-    middle = (np.cumsum(tail) - tail / 2) / max(float(tail.sum()), 1e-300)
+    middle = (np.cumsum(tail) - tail / 2) / max(float(tail.sum()), TINY)
     number[order[:heavy]] = np.arange(heavy)
     number[order[heavy:]] = heavy + np.minimum((middle * left).astype(np.int64), left - 1)
     return number

@@ -15,11 +15,11 @@ import json
 import math
 import os
 import sys
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -30,12 +30,9 @@ import record
 import wide_tables
 from privmeasure.domains import Box, Categories, Domain, Integers, Product
 from privmeasure.mechanisms import ColumnTree
-from privmeasure.mechanisms import columns as column_tree
-from privmeasure.mechanisms import pairs as choice_of_pairs
 from privmeasure.model import pairs as tables_of_pairs
-from privmeasure.model import ranks
 from privmeasure.noise.entropy import Key
-from privmeasure.plans import column_schedule
+from privmeasure.plans.tuning import TUNED, Tuning
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
 from rivals import measure
@@ -52,20 +49,35 @@ NAMES = wide_tables.NAMES + more_tables.NAMES
 RESULT = record.RESULTS / "constants.json"
 PROBE = "adult"
 """The table whose numbers say whether kept results are still those of this code."""
+FIELDS = {
+    "SPLIT": "split_power",
+    "ROWS_A_CELL": "rows_per_cell",
+    "FEWEST": "fewest_pairs",
+    "blocks": "whole_blocks",
+}
+"""Fields of `Tuning` that kept results know by another name than their own in capitals."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of a constant, and what is set for it in a module."""
+    """A value of a constant: what is replaced in the tuning, or set for the model that rows are drawn from."""
 
     constant: str = "default"
     value: str = ""
-    module: ModuleType = column_schedule
-    changes: dict[str, Any] = field(default_factory=dict)
+    tuning: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
 
 
-def tried(module: ModuleType, constant: str, *values: Any) -> list[Setting]:
-    return [Setting(constant, shown(value), module, {constant: value}) for value in values]
+def field_of(constant: str) -> str:
+    return FIELDS.get(constant, constant.lower())
+
+
+def tried(constant: str, *values: Any) -> list[Setting]:
+    return [Setting(constant, shown(value), {constant: value}) for value in values]
+
+
+def modelled(constant: str, *values: float) -> list[Setting]:
+    return [Setting(constant, shown(value), model={constant: value}) for value in values]
 
 
 def shown(value: Any) -> str:
@@ -78,36 +90,49 @@ def settings() -> list[Setting]:
     return [
         Setting(),
         # least, usual and most are moved together: else the least would hold the usual share where it is
-        *tried(column_schedule, "COLUMNS_SHARE", (0.32, 0.4, 0.6), (0.52, 0.6, 0.8)),
-        *tried(column_schedule, "COLUMNS_SLOPE", 0.0, 0.4),
-        *tried(column_schedule, "SELECTION_SHARE", (0.025, 0.025, 0.05), (0.1, 0.1, 0.2)),
-        *tried(column_schedule, "SPLIT", 0.3, 0.5),
-        *tried(column_schedule, "COARSE_SHARE", Fraction(1, 2), Fraction(9, 10)),
-        *tried(column_schedule, "ROWS_A_CELL", 4, 16),
-        *(
-            Setting("TREE_ROWS", shown(r), column_schedule, dict(zip(("TREE_ROWS", "EXTRA_ROWS"), r, strict=True)))
-            for r in rows
-        ),
-        *tried(column_schedule, "EXTRA_WEIGHT", Fraction(1, 2), Fraction(1)),
-        *tried(column_schedule, "FEWEST", Fraction(2, 5), Fraction(1)),
-        *tried(column_schedule, "PAIR_ROWS", 70, 280),
-        *tried(column_schedule, "LEAST_ROWS", 225, 900),
-        *tried(column_schedule, "MOST_EXTRA", 0.75, 3.0),
-        *tried(column_schedule, "MOST_GROUPS", 40, 96),
-        *tried(ranks, "CLEAR", 5.0, 20.0),
-        Setting("blocks", "off", column_tree, {"_blocks": lambda column: None}),
-        *tried(choice_of_pairs, "SCORE_SIDE", 8, 32),
-        *tried(choice_of_pairs, "NOISE_PRICE", 0.0, 0.15, 0.5),
-        *tried(tables_of_pairs, "NOISE_SHARE", 0.5, 1.0),
-        *tried(tables_of_pairs, "POSSIBLE", 0.0, 0.002),
-        Setting("centred", "off", tables_of_pairs, {"centred": lambda matrix: matrix}),
+        *tried("COLUMNS_SHARE", (0.32, 0.4, 0.6), (0.52, 0.6, 0.8)),
+        *tried("COLUMNS_SLOPE", 0.0, 0.4),
+        *tried("SELECTION_SHARE", (0.025, 0.025, 0.05), (0.1, 0.1, 0.2)),
+        *tried("SPLIT", 0.3, 0.5),
+        *tried("COARSE_SHARE", Fraction(1, 2), Fraction(9, 10)),
+        *tried("ROWS_A_CELL", 4, 16),
+        *(Setting("TREE_ROWS", shown(r), dict(zip(("TREE_ROWS", "EXTRA_ROWS"), r, strict=True))) for r in rows),
+        *tried("EXTRA_WEIGHT", Fraction(1, 2), Fraction(1)),
+        *tried("FEWEST", Fraction(2, 5), Fraction(1)),
+        *tried("PAIR_ROWS", 70, 280),
+        *tried("LEAST_ROWS", 225, 900),
+        *tried("MOST_EXTRA", 0.75, 3.0),
+        *tried("MOST_GROUPS", 40, 96),
+        *tried("CLEAR", 5.0, 20.0),
+        Setting("blocks", "off", {"blocks": False}),
+        *tried("SCORE_SIDE", 8, 32),
+        *tried("NOISE_PRICE", 0.0, 0.15, 0.5),
+        *modelled("NOISE_SHARE", 0.5, 1.0),
+        *modelled("POSSIBLE", 0.0, 0.002),
+        Setting("centred", "off", model={"centred": lambda matrix: matrix}),
     ]
 
 
+@contextmanager
+def changed(setting: Setting) -> Iterator[Tuning]:
+    """Give the tuning of a setting; the model is the setting's for as long as it lasts.
+
+    What acts on every release that is loaded is no argument of anything, so that a file gives the same rows everywhere:
+    to try other values, its module is changed, here and nowhere else.
+    """
+    with ExitStack() as stack:
+        for name, value in setting.model.items():
+            stack.enter_context(patch.object(tables_of_pairs, name, value))
+        yield replace(TUNED, **{field_of(constant): value for constant, value in setting.tuning.items()})
+
+
 def defaults() -> dict[str, str]:
-    """Return the values that ratios are taken to."""
-    found = {name: getattr(setting.module, name) for setting in settings() for name in setting.changes}
-    return {name: shown(value) for name, value in found.items() if not callable(value)}
+    """Return the values that ratios are taken to; what is only on or off has none."""
+    found = {}
+    for setting in settings():
+        found |= {constant: getattr(TUNED, field_of(constant)) for constant in setting.tuning}
+        found |= {constant: getattr(tables_of_pairs, constant) for constant in setting.model}
+    return {name: shown(value) for name, value in found.items() if not isinstance(value, bool | Callable)}
 
 
 @cache
@@ -123,11 +148,11 @@ def space(bound: tuple[Any, ...]) -> Domain:
     return Integers(bound[1], bound[2]) if bound[0] == "integer" else Box([(bound[1], bound[2])])
 
 
-def run(name: str, epsilon: str, seed: int) -> dict[str, float]:
-    """Release and sample a table once, with the constants as they are, and compare."""
+def run(name: str, epsilon: str, seed: int, tuning: Tuning = TUNED) -> dict[str, float]:
+    """Release and sample a table once, and compare."""
     points, bounds = real(name)
     domain = Product([space(bound) for bound in bounds.values()])
-    mechanism = ColumnTree(domain, Privacy(Fraction(epsilon), "add-remove"), threads=1)
+    mechanism = ColumnTree(domain, Privacy(Fraction(epsilon), "add-remove"), threads=1, tuning=tuning)
     # a fixed key hides nobody: these tables are published as they are
     release = mechanism.release(ArraySource(points, width=domain.width, threads=1), Key.insecure(seed))
     synthetic = release.sample(seed=seed, threads=1)
@@ -137,10 +162,8 @@ def run(name: str, epsilon: str, seed: int) -> dict[str, float]:
 
 def measured(setting: Setting, epsilon: str, seed: int) -> dict[str, Any]:
     """Return every measure of every table, with one constant changed."""
-    with ExitStack() as changed:
-        for name, value in setting.changes.items():
-            changed.enter_context(patch.object(setting.module, name, value))
-        found = {name: run(name, epsilon, seed) for name in NAMES}
+    with changed(setting) as tuning:
+        found = {name: run(name, epsilon, seed, tuning) for name in NAMES}
     return {metric: {name: float(f"{result[metric]:.5g}") for name, result in found.items()} for metric in ERRORS}
 
 

@@ -30,6 +30,7 @@ from privmeasure.mechanisms import choice as selection
 from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
 from reference.selection import winners
@@ -116,7 +117,7 @@ def rounds_of(table: Table, margins: Margins, plan, path: tuple[int, ...], monke
         return path[round_]
 
     columns = [RankedColumn(np.array(m, float), ordered=False, blocks=None, alone=None) for m in margins]
-    true = kind(NAMES, counts_of(table), columns, replace(plan, rows=sum(margins[0])))
+    true = kind(NAMES, counts_of(table), columns, replace(plan, rows=sum(margins[0])), TUNED)
     with monkeypatch.context() as patch:
         patch.setattr(pairs, "noisy_max", scripted)
         true._tree([true._true(t, true._score_side) for t in range(3)], None)

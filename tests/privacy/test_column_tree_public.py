@@ -153,4 +153,4 @@ def test_the_release_holds_no_private_object():
     for value in found:
         assert not isinstance(value, CellCounts | ArraySource | Key | pairs.TruePairs)
         assert not (isinstance(value, np.ndarray) and np.shares_memory(value, points))
-    assert repr(pairs.TruePairs([], [], [], None)) == "TruePairs(private)"
+    assert repr(pairs.TruePairs([], [], [], None, None)) == "TruePairs(private)"

@@ -15,7 +15,7 @@ Four columns of two values: with three columns only one pair is left for the sec
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -28,7 +28,7 @@ from privmeasure.mechanisms import ColumnTree, pairs, tree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.model import graph as model
 from privmeasure.noise.entropy import Key
-from privmeasure.plans import column_schedule
+from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
 from reference.selection import winners
@@ -109,16 +109,13 @@ class Stage:
     """Plays scripts to tables by the real release, and remembers what it saw."""
 
     def __init__(self, patch: pytest.MonkeyPatch, relation: str, people: int, *, true_model: bool, part: bool) -> None:
-        self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people))
+        # part of a tree is what few rows buy of five columns and more; pairs beyond a tree are what many rows buy
+        tuning = replace(TUNED, fewest_pairs=Fraction(1, 2)) if part else replace(TUNED, least_rows=1e-6)
+        self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}
-        real_plan = column_tree.plan_pairs
         for module in (tree, pairs, column_tree):
             patch.setattr(module, "add_noise", self._noise)
         patch.setattr(pairs, "noisy_max", self._winner)
-        if part:  # what few rows buy of five columns and more
-            patch.setattr(column_schedule, "FEWEST", Fraction(1, 2))
-        else:  # Budgets and cells as for many rows: few would not buy the second layer, and this split is as public.
-            patch.setattr(column_tree, "plan_pairs", lambda *args: real_plan(*args[:3], 10**6))
         self.pairs = (2, 0) if part else (3, 3)
         if true_model:
             patch.setattr(model, "pair_table", self._true_table)

@@ -11,13 +11,12 @@ from privmeasure.domains.bits import Words
 from privmeasure.domains.line import nearest_integers
 from privmeasure.domains.tree import PointTree
 from privmeasure.errors import ArgumentError
+from privmeasure.rounding import ROUNDING
 
 MOST_POINTS = 4096
 """The matrix of distances of so many points takes 128 MiB."""
 LEAST_SHARE = 0.3
 """Of the points of a cell that either child must take: bounds the depth by log(m) / log(1 / 0.7) < 2 log2 m."""
-TOLERANCE = 1e-9
-"""How far, relative to the largest distance, a matrix may be from a metric: room for rounding."""
 
 Metric = Literal["euclidean", "manhattan", "chebyshev"]
 Matrix = NDArray[np.float64]
@@ -238,7 +237,7 @@ def _check_distances(distances: Matrix) -> None:
     if distances.shape[0] != distances.shape[1]:
         raise ArgumentError(f"distances must be a square matrix, got shape {distances.shape}.")
     _check_count(len(distances))
-    slack = TOLERANCE * float(np.abs(distances).max())
+    slack = ROUNDING * float(np.abs(distances).max())
     uneven = np.argwhere(np.abs(distances - distances.T) > slack)
     if len(uneven):
         i, j = uneven[0]
@@ -251,7 +250,7 @@ def _check_distances(distances: Matrix) -> None:
 
 def _check_triangles(distances: Matrix) -> None:
     """Refuse a detour that is shorter than the way by more than rounding: O(m^3) in the worst case."""
-    slack = TOLERANCE * float(distances.max())
+    slack = ROUNDING * float(distances.max())
     for i, row in enumerate(distances):
         # A detour over k that is shorter than the way from i to j has a leg below half of it, from i or from j.
         near = np.flatnonzero(2 * row < row.max())

@@ -33,7 +33,7 @@ def noise_variance(scale: Fraction) -> float:
         1.8413
     """
     x = float(1 / scale)
-    if x < 1e-150:
+    if x < 1e-150:  # the variance is divided by its square, which doubles could hardly hold
         return math.inf
     return 2 * math.exp(-x) / math.expm1(-x) ** 2
 

@@ -38,6 +38,7 @@ from privmeasure.plans.column_schedule import Split, column_plan, plan_pairs, sp
 from privmeasure.plans.columns import MOST_COLUMNS, ColumnPlan, rows_error
 from privmeasure.plans.plan import RowsAre
 from privmeasure.plans.recipe import DEFAULT
+from privmeasure.plans.tuning import TUNED, Tuning
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
@@ -54,6 +55,7 @@ class ColumnTree:
     `facts` are combinations of two columns that never occur: no rank cell straddles what one is about, so that rows can
     keep them exactly. With `neighbours="add-remove"` the number of rows is private: unless a public number `rows` is
     given, a noisy one is bought first; in both cases the released number is what that one and all columns say together.
+    `tuning` is for tests and benchmarks.
 
     Guarantee:  privacy   epsilon-DP: the budgets of all steps sum to at most epsilon, in exact fractions
                 accuracy  see `plan`: each column's own guarantee, nothing for the joint distribution
@@ -72,6 +74,7 @@ class ColumnTree:
     rows: int | None = None
     threads: int | None = None
     facts: tuple[Fact, ...] = ()
+    tuning: Tuning = TUNED
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
@@ -85,6 +88,8 @@ class ColumnTree:
             raise ArgumentError(f"rows must be a whole number from 1 to 2**53, got {self.rows!r}.")
         object.__setattr__(self, "rows", self.rows if self.rows is None else int(self.rows))
         thread_count(self.threads)
+        if not isinstance(self.tuning, Tuning):
+            raise ArgumentError(f"tuning must be a Tuning, got {self.tuning!r}. Leave it out if in doubt.")
         for rows in (1, 2**52):  # shares fall or rise with the rows: if both ends are within reach, all between are
             self.plan(rows)
 
@@ -116,7 +121,7 @@ class ColumnTree:
         return self._plan(split, int(rows), "public" if rows == self.rows else "assumed")
 
     def _split(self, rows: int) -> Split:
-        return split_over(self.spaces, self.privacy, rows, buy_size=self._buys_size)
+        return split_over(self.spaces, self.privacy, rows, buy_size=self._buys_size, tuning=self.tuning)
 
     def _plan(self, split: Split, rows: int, rows_are: RowsAre) -> ColumnPlan:
         scales = [{level: self.privacy.scale(e) for level, e in own.items()} for own in split.columns]
@@ -127,7 +132,7 @@ class ColumnTree:
         )
         sizes = [space.size(finest_level(space)) for space in self.spaces]
         sizes = [size for size in sizes if size > 1]
-        pairs = plan_pairs(sizes, self.privacy, split, rows)
+        pairs = plan_pairs(sizes, self.privacy, split, rows, tuning=self.tuning)
         kept = [min(size, pairs.sides[0]) for size in sizes]
         plan = ColumnPlan(
             privacy=self.privacy,
@@ -266,7 +271,7 @@ class ColumnTree:
             mass,
             most,
             ordered=is_ordered(space),
-            blocks=_blocks(column),
+            blocks=_blocks(column, self.tuning),
             alone=missing_cell(space, column.level),
             apart=told_apart,
         )
@@ -289,7 +294,7 @@ class ColumnTree:
             self._ranked(j, column, groups) for j, (column, groups) in enumerate(zip(columns, ranks, strict=True))
         ]
         try:
-            return TruePairs(names, counts, ranked, plan).chosen(key)
+            return TruePairs(names, counts, ranked, plan, self.tuning).chosen(key)
         finally:
             for true in counts:  # used up, whatever happened: nobody keeps the true counts alive
                 true.take()
@@ -297,7 +302,7 @@ class ColumnTree:
     def _ranked(self, j: int, column: CellMeasure, groups: Groups) -> RankedColumn:
         """Return the released masses of the rank cells of a column, with what its coarser groups must keep apart."""
         missing = missing_cell(self.spaces[j], column.level)
-        cells, blocks = column.cells.view(np.int64), _blocks(column)
+        cells, blocks = column.cells.view(np.int64), _blocks(column, self.tuning)
         margin = np.bincount(groups[cells], weights=column.mass, minlength=int(groups.max()) + 1)
         alone = None if missing is None or missing not in cells else int(groups[missing])
         return RankedColumn(
@@ -308,10 +313,10 @@ class ColumnTree:
         )
 
 
-def _blocks(column: CellMeasure) -> Blocks | None:
+def _blocks(column: CellMeasure, tuning: Tuning) -> Blocks | None:
     """Return the coarse cells of a number, which were measured with less noise than its fine cells: public."""
     plan = column.plan
-    if column.domain.width > 1 or len(plan.levels) < 2:
+    if not tuning.whole_blocks or column.domain.width > 1 or len(plan.levels) < 2:
         return None
     coarse = np.arange(1 << column.level) >> (column.level - plan.levels[-2])
-    return Blocks(coarse, np.full(1 << column.level, noise_variance(plan.scales[-1])))
+    return Blocks(coarse, np.full(1 << column.level, noise_variance(plan.scales[-1])), tuning.clear)

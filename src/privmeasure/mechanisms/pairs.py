@@ -15,14 +15,10 @@ from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, merged, rank
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.columns import ColumnPlan
+from privmeasure.plans.tuning import Tuning
 
-SCORE_SIDE = 16
-"""The most groups of a column in a table that is scored. (flat: 16 to 32; 8 is within chance)"""
-NOISE_PRICE = 0.3
-"""What a noise scale in a cell of a pair's table takes off its score: the part of noise that no smoothing removes.
-(flat: .15 to .5)"""
 MODEL_ROWS = 50_000
-"""Rows of the sample that says what the tree already tells about a pair."""
+"""Rows of the sample that says what the tree already tells about a pair: more would take longer and scatter less."""
 MODEL_SEED = 0
 """Of that sample: fixed and public, so that it is a function of released values."""
 
@@ -58,9 +54,10 @@ class TruePairs:
         counts: Sequence[CellCounts],
         columns: Sequence[RankedColumn],
         plan: ColumnPlan,
+        tuning: Tuning,
     ) -> None:
         """Take the pairs of columns, their counts, which stay the caller's to destroy, and the released columns."""
-        self._names, self._counts, self._columns, self._plan = names, counts, columns, plan
+        self._names, self._counts, self._columns, self._plan, self._tuning = names, counts, columns, plan, tuning
 
     def chosen(self, key: Key) -> tuple[Pair, ...]:
         """Return the noisy tables of pairs that join the columns, then of those that the tree tells least about."""
@@ -145,11 +142,11 @@ class TruePairs:
         """Return what the noise of its table would take off a pair's worth: public."""
         (_, rows), (_, columns) = self._groups(t, self._plan.pair_sides[layer])
         scale = (self._plan.tree_scale, self._plan.extra_scale)[layer]
-        return round(NOISE_PRICE * len(rows) * len(columns) * scale)
+        return round(self._tuning.noise_price * len(rows) * len(columns) * scale)
 
     @property
     def _score_side(self) -> int:
-        return min(self._plan.pair_sides[0], SCORE_SIDE)
+        return min(self._plan.pair_sides[0], self._tuning.score_side)
 
     def _independent(self, t: int) -> Floats:
         """Return what released margins alone say of a pair: public."""

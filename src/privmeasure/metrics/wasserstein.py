@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privmeasure.domains import Box, Categories, Circle, Domain, Floats, Integers, Points
 from privmeasure.errors import ArgumentError
+from privmeasure.rounding import ROUNDING
 from privmeasure.transport.flow import COST_LEVELS, Grid, check_arcs, grid_arcs, min_cost_flow, whole_costs
 from privmeasure.transport.line import (
     apportion,
@@ -224,7 +225,7 @@ def _on_grid(pair: _Pair, bins: int | None) -> Distance:
     side = float(extent.max()) / bins
     if side == 0:
         return Distance(0.0, "grid")
-    shape = tuple(max(1, math.ceil(length / side - 1e-9)) for length in extent.tolist())
+    shape = tuple(max(1, math.ceil(length / side - ROUNDING)) for length in extent.tolist())
     grid = Grid(shape)
     whole_x, whole_y, unit, misplaced = _whole_masses(pair)
     supply = np.zeros(grid.cells, np.int64)

@@ -18,11 +18,19 @@ from numpy.typing import NDArray
 from privmeasure.domains import Bools, Floats
 from privmeasure.model.drawing import BLOCK, Key
 from privmeasure.model.ranks import Groups
+from privmeasure.rounding import TINY
 
 FLOOR = 0.002
-"""Of the independent table in every target: a cell that noise made empty is not impossible."""
+"""The part of the independent table in every target: a cell that noise made empty is not impossible.
+
+A target of 0 would drive its factor towards 0, against other parents. Fixed, as files do not hold it: see
+`privmeasure.model`.
+"""
 FIT_ROUNDS, BALANCE_ROUNDS = 8, 6
-"""Of raking all pairs and the column; then of the column alone, whose own margin matters most."""
+"""Rounds of raking all pairs and the column; then of the column alone, whose own margin matters most.
+
+More take longer for targets that cannot all be met. Fixed, as files do not hold them: see `privmeasure.model`.
+"""
 FIT_ROWS = 15_000
 """Combinations of parents that factors are fitted on at most."""
 DENSE_CODES = 1 << 20
@@ -30,6 +38,16 @@ DENSE_CODES = 1 << 20
 LARGEST_STEP, LARGEST_FACTOR = 1e3, 1e12
 """Of a factor in one round, and in all: targets may contradict each other."""
 LEAST = 1e-6
+"""The rows that a cell is taken to have at least, where its target is divided by what it has."""
+LEAST_OF_GROUP = 1e-9
+"""The same for a group of a parent, whose target is scaled to its rows: one without mass keeps none."""
+LEAST_OF_COLUMN = 1e-3
+"""The same for a cell of the column over all combinations: one that is hardly drawn is not blown up by its margin."""
+LEAST_WEIGHT, LEAST_FACTOR = 1e-20, np.float32(1e-30)
+"""The same for the weight of a combination and for the largest factor of a group, which are of single precision: its
+least normal number is about 1e-38."""
+TRACE = 1e-9
+"""Of a column's own shares, added to weights: where tables leave a combination nothing, the column itself decides."""
 NOTHING = 1e-200
 """Weights below are those of combinations that cannot occur."""
 
@@ -111,19 +129,19 @@ def conditional(margin: Floats, parents: Sequence[Parent]) -> tuple[Conditional,
 def _single(margin: Floats, parent: Parent) -> Factor:
     """Return the table of one parent, each column spread over its rank cells as the released column is."""
     groups = parent.child_groups
-    share = margin / np.maximum(np.bincount(groups, weights=margin)[groups], 1e-300)
-    spread = parent.table[:, groups] * share + 1e-9 * margin
+    share = margin / np.maximum(np.bincount(groups, weights=margin)[groups], TINY)
+    spread = parent.table[:, groups] * share + TRACE * margin
     return spread if parent.allowed is None else spread * parent.allowed
 
 
 def _target(parent: Parent, have: Floats) -> Floats:
     """Return what the pair's table should be: the parent as it is among the rows, the child given it as measured."""
     table = parent.table
-    independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1e-300)
+    independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), TINY)
     table = (1 - FLOOR) * table + FLOOR * independent
     if parent.allowed is not None:
         table = table * parent.allowed
-    scale = have / np.maximum(table.sum(axis=1), 1e-9)
+    scale = have / np.maximum(table.sum(axis=1), LEAST_OF_GROUP)
     return np.asarray(table * scale[:, np.newaxis], np.float64)
 
 
@@ -164,7 +182,7 @@ def _two(margin: Floats, parents: Sequence[Parent], rows: Combinations) -> Condi
     one, two = parents
     count = np.zeros((len(one.table), len(two.table)))
     count[rows.groups] = rows.counts
-    total, base = float(count.sum()), margin / margin.sum() + 1e-9
+    total, base = float(count.sum()), margin / margin.sum() + TRACE
     wanted = margin * (total / margin.sum())
     targets = _target(one, count.sum(axis=1)), _target(two, count.sum(axis=0))
     x, y = (_start(parent, len(margin)) for parent in parents)
@@ -186,7 +204,7 @@ def _several(margin: Floats, parents: Sequence[Parent], rows: Combinations) -> C
     chosen = _chosen(rows)
     groups = [group[chosen] for group in rows.groups]
     count = rows.counts[chosen].astype(np.float32)
-    total, base = float(count.sum()), margin / margin.sum() + 1e-9
+    total, base = float(count.sum()), margin / margin.sum() + TRACE
     wanted = margin * (total / margin.sum())
     sums = [_Sums(group, len(parent.table)) for group, parent in zip(groups, parents, strict=True)]
     targets = [_target(parent, s.of(count[:, np.newaxis])[:, 0]) for parent, s in zip(parents, sums, strict=True)]
@@ -197,11 +215,11 @@ def _several(margin: Floats, parents: Sequence[Parent], rows: Combinations) -> C
             step = _spread(_step(targets[i], _gathered(sums[i].of(weights), parent)), parent).astype(np.float32)
             factors[i] = np.minimum(factors[i] * step, np.float32(LARGEST_FACTOR))
             weights *= step.take(groups[i], axis=0)
-        weights *= (count / np.maximum(weights.sum(axis=1), 1e-20))[:, np.newaxis]
+        weights *= (count / np.maximum(weights.sum(axis=1), LEAST_WEIGHT))[:, np.newaxis]
         step = wanted / np.maximum(weights.sum(axis=0), LEAST)
         base, weights = base * step, np.multiply(weights, step.astype(np.float32), out=weights)
     # the scale of a row and of the base says nothing: with 1 as the largest, no product of them overflows
-    factors = [factor / np.maximum(factor.max(axis=1, keepdims=True), np.float32(1e-30)) for factor in factors]
+    factors = [factor / np.maximum(factor.max(axis=1, keepdims=True), LEAST_FACTOR) for factor in factors]
     fitted = Conditional(base / base.max(), tuple(factors))
     return fitted if len(chosen) == len(rows.counts) else _balanced(fitted, margin, rows)
 
@@ -220,7 +238,8 @@ def _balanced(fitted: Conditional, margin: Floats, rows: Combinations) -> Condit
         here = slice(start, start + BLOCK)
         weights = fitted.weights([group[here] for group in rows.groups])
         have += np.einsum("r,rc->c", rows.counts[here] / weights.sum(axis=1), weights)
-    return Conditional(fitted.base * (margin * (have.sum() / margin.sum()) / np.maximum(have, 1e-3)), fitted.factors)
+    step = margin * (have.sum() / margin.sum()) / np.maximum(have, LEAST_OF_COLUMN)
+    return Conditional(fitted.base * step, fitted.factors)
 
 
 class _Sums:

@@ -10,6 +10,7 @@ from privmeasure.model.conditional import Combinations, Conditional, Parent, con
 from privmeasure.model.drawing import Key, draw
 from privmeasure.model.pairs import Pair, pair_table, raked
 from privmeasure.model.ranks import Groups
+from privmeasure.rounding import TINY
 
 Table = tuple[Floats, Groups, Groups]
 """Masses of a pair, and the maps from rank cells of its two columns to rows and columns of the masses."""
@@ -20,7 +21,10 @@ Law = tuple[list[int], Conditional] | None
 """The parents of a column and its distribution given them; None for a column without parents."""
 
 FITTED_ON = 1 << 16
-"""Rows of the model that conditionals are fitted on where the rows at hand are not those of the model."""
+"""Rows of the model that conditionals are fitted on where the rows at hand are not those of the model.
+
+More take longer and scatter less. Fixed, as files do not hold it: see `privmeasure.model`.
+"""
 
 
 class Model:
@@ -80,18 +84,18 @@ class Model:
     def _add(self, i: int, j: int, table: Table) -> None:
         masses, rows, columns = table
         self._tables[i, j], self._tables[j, i] = (masses, rows, columns), (masses.T, columns, rows)
-        independent = np.outer(masses.sum(axis=1), masses.sum(axis=0)) / max(masses.sum(), 1e-300)
+        independent = np.outer(masses.sum(axis=1), masses.sum(axis=0)) / max(masses.sum(), TINY)
         self._strength[i, j] = self._strength[j, i] = float(np.abs(masses - independent).sum())
 
     def _forbid(self, i: int, j: int, never: Bools) -> None:
         """Put zeros in the table of a pair, over rank cells; what was there goes where the margins allow."""
         allowed = ~never & self._allowed.get((i, j), np.bool_(True))
-        shares = [margin / max(float(margin.sum()), 1e-300) for margin in (self.margins[i], self.margins[j])]
+        shares = [margin / max(float(margin.sum()), TINY) for margin in (self.margins[i], self.margins[j])]
         masses = np.outer(self.margins[i], shares[1])
         if (i, j) in self._tables:
             table, rows, columns = self._tables[i, j]
             inside = [
-                margin / np.maximum(np.bincount(groups, weights=margin)[groups], 1e-300)
+                margin / np.maximum(np.bincount(groups, weights=margin)[groups], TINY)
                 for margin, groups in ((self.margins[i], rows), (self.margins[j], columns))
             ]
             masses = table[np.ix_(rows, columns)] * np.outer(*inside)

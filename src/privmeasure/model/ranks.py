@@ -12,29 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Floats
+from privmeasure.rounding import TINY
 
 Groups = NDArray[np.int64]
 """For every cell the number of its group."""
 
-CLEAR = 10.0
-"""A block of cells is cut into parts whose mass is so many standard deviations of its noise, at least."""
+EMPTY = 1e-9
+"""Of the share of a group: a block with less mass is empty but for rounding, and has no parts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Runs of cells whose mass together is known better than that of each one: `of[c]` is the block of cell c.
 
-    `variance[c]` is that of the mass of cell c, given the mass of its block.
+    `variance[c]` is that of the mass of cell c, given the mass of its block. A block may be cut into parts whose mass
+    is at least `clear` standard deviations of their noise.
     """
 
     of: Groups
     variance: Floats
+    clear: float
 
     def of_groups(self, groups: Groups) -> "Blocks":
         """Return blocks of groups of the cells: one begins where no group before it shares a block with it.
 
         Examples:
-            >>> blocks = Blocks(np.array([0, 1, 1, 2, 2]), np.ones(5))
+            >>> blocks = Blocks(np.array([0, 1, 1, 2, 2]), np.ones(5), clear=10)
             >>> blocks.of_groups(np.array([0, 0, 1, 2, 3])).of
             array([0, 0, 1, 1])
         """
@@ -44,11 +47,11 @@ class Blocks:
         np.maximum.at(last, groups, self.of)
         begins = first[1:] > np.maximum.accumulate(last)[:-1]
         variance = np.bincount(groups, weights=self.variance).astype(np.float64)
-        return Blocks(np.concatenate([[0], np.cumsum(begins)]), variance)
+        return Blocks(np.concatenate([[0], np.cumsum(begins)]), variance, self.clear)
 
     def __getitem__(self, cells: Groups) -> "Blocks":
         """Return the blocks of some of the cells."""
-        return Blocks(self.of[cells], self.variance[cells])
+        return Blocks(self.of[cells], self.variance[cells], self.clear)
 
 
 def rank(
@@ -74,7 +77,7 @@ def rank(
         array([1, 2, 2, 0, 2])
         >>> rank(np.array([4, 1, 1, 0]), 2, ordered=True, alone=2)
         array([0, 0, 1, 1])
-        >>> blocks = Blocks(np.array([0, 0, 1, 1, 1, 1]), np.ones(6))
+        >>> blocks = Blocks(np.array([0, 0, 1, 1, 1, 1]), np.ones(6), clear=10)
         >>> rank(np.array([3, 2, 1, 3, 2, 1]), 2, ordered=True, blocks=blocks)
         array([0, 0, 1, 1, 1, 1])
     """
@@ -120,13 +123,13 @@ def _units(mass: NDArray[np.float64], blocks: Blocks, share: float) -> Groups:
     """Return a rising number for every cell: that of its block, or of a part of the block.
 
     A block is cut into parts of about a group's share, but fewer if noise would drown them: p equal parts of mass M
-    and variance V have M / p >= CLEAR sqrt(V / p) if p <= (M / CLEAR)^2 / V.
+    and variance V have M / p >= clear sqrt(V / p) if p <= (M / clear)^2 / V.
     """
     block, noise = (np.bincount(blocks.of, weights=weights) for weights in (mass, blocks.variance))
-    clear = (block / CLEAR) ** 2 / np.maximum(noise, 1e-300)
+    clear = (block / blocks.clear) ** 2 / np.maximum(noise, TINY)
     parts = np.maximum(np.floor(np.minimum(np.rint(block / share), clear)), 1.0)[blocks.of]
     before = (np.cumsum(block) - block)[blocks.of]
-    inside = np.clip((np.cumsum(mass) - mass / 2 - before) / np.maximum(block[blocks.of], 1e-9 * share), 0.0, 1.0)
+    inside = np.clip((np.cumsum(mass) - mass / 2 - before) / np.maximum(block[blocks.of], EMPTY * share), 0.0, 1.0)
     part = np.minimum((inside * parts).astype(np.int64), parts - 1)
     return np.unique(blocks.of * (parts.max() + 1) + part, return_inverse=True)[1].reshape(-1)
 
@@ -140,7 +143,7 @@ def _packed(mass: NDArray[np.float64], groups: int) -> Groups:
     while heavy < len(falling) and left > 1 and (heavy < alone or falling[heavy] >= rest / left):
         rest, left, heavy = rest - float(falling[heavy]), left - 1, heavy + 1
     tail = falling[heavy:]
-    middle = (np.cumsum(tail) - tail / 2) / max(float(tail.sum()), 1e-300)
+    middle = (np.cumsum(tail) - tail / 2) / max(float(tail.sum()), TINY)
     number[order[:heavy]] = np.arange(heavy)
     number[order[heavy:]] = heavy + np.minimum((middle * left).astype(np.int64), left - 1)
     return number

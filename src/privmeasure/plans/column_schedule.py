@@ -1,8 +1,7 @@
 """How the column tree splits its budget over columns, selection and pairs, and into how many cells. Public values only.
 
-Constants were chosen on ten real tables; `make bench-constants` tries other values on them. Those marked (flat) change
-no error by more than 3 % there, in the mean over the tables, at epsilon = 1.
-Shares are exact fractions: floats decide how large they are, never what they sum to.
+What was found by trying is handed in as a `Tuning`. Shares are exact fractions: floats decide how large they are, never
+what they sum to.
 """
 
 import math
@@ -16,45 +15,9 @@ from privmeasure.noise.law import LARGEST_SCALE
 from privmeasure.plans.bounds import t2
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.schedule import choose_depth, level_weights, split_budget
+from privmeasure.plans.tuning import Shares, Tuning
 from privmeasure.privacy import Privacy
 
-SIZE_SHARE = Fraction(1, 64)
-"""Of epsilon, for a private number of rows: it only chooses resolutions, later the columns know the number better."""
-USUAL = 3500.0
-"""Rows a column and noise scale. With fewer, columns get more of what is left and pairs less: the noise of columns is
-in everything, that of pairs is cut down by their few cells."""
-COLUMNS_SHARE, COLUMNS_SLOPE = (0.42, 0.5, 0.7), 0.2
-"""Of what is left, for the columns: least, usual, most; so much more for a tenth of the usual rows."""
-SELECTION_SHARE, SELECTION_SLOPE = (0.05, 0.05, 0.1), 0.05
-"""The same for choosing pairs: few bits, large signals. (flat: up to twice as much; with half of it sliced W1
-is 4 % worse, on one table a third)"""
-SPLIT = 0.4
-"""A column's budget grows with (cells that matter)^SPLIT: 1/2 is best for total variation, 1/4 for W1. (.3-.5: 4 %)"""
-COARSE = 5
-"""A number is measured on 32 equal cells of its range, which is what people look at, ..."""
-COARSE_SHARE = Fraction(4, 5)
-"""... with this part of its budget, and with the rest on fine cells ..."""
-ROWS_A_CELL = 8
-"""... that would hold this many noise scales of rows each, if rows were spread evenly; ..."""
-DEEPEST = 12
-"""... at most 4096 of them."""
-DEEPEST_JOINT = 16
-"""The same for a place or a group of columns, which has no coarse cells that everyone looks at."""
-TREE_ROWS, EXTRA_ROWS = 2, 4
-"""Noise scales of rows a cell, in tables of as many groups a side: pairs of the tree, extra pairs. (A column of few
-values does not leave more groups to the other: long tables keep more noise than square ones.) (flat: half to twice;
-twice as many make pairs of 300 000 rows a fifth worse)"""
-EXTRA_WEIGHT = Fraction(7, 10)
-"""Budget of an extra pair over that of a tree pair. (flat: .7 to 1)"""
-FEWEST, PAIR_ROWS = Fraction(3, 5), 140
-"""Pairs of the tree: at least so many a column, then as many as leave each so many rows a noise scale, until the tree
-is whole. With few rows its last pairs are weak ones, and tables that noise hides are worse than none."""
-LEAST_ROWS = 450
-"""There are extra pairs as long as every pair has so many rows a noise scale, ..."""
-MOST_EXTRA = 1.5
-"""... and at most so many a column: beyond, tables contradict each other."""
-MOST_GROUPS = 64
-"""Of a column: reached with many rows alone. (flat: 64 to 96; 40 makes pairs of 300 000 rows a third worse)"""
 MOST_PAIR_CELLS = 1 << 24
 """Cells of the tables of all pairs together, which are counted in one pass: more columns, fewer groups."""
 
@@ -64,39 +27,43 @@ def is_listed(space: Domain) -> bool:
     return isinstance(space.domain if isinstance(space, Nullable) else space, Categories | Finite)
 
 
-def weight(space: Domain) -> float:
-    """Return the weight of a column's budget: (cells that matter)^SPLIT, 0 for a single value.
+def weight(space: Domain, tuning: Tuning) -> float:
+    """Return the weight of a column's budget: (cells that matter)^split_power, 0 for a single value.
 
     The number of cells is rounded to half octaves, so that many columns share one noise scale and its tables.
 
     Examples:
         >>> from privmeasure.domains import Box
-        >>> weight(Categories(1)), weight(Categories(32)) == weight(Box([(0, 1)]))
+        >>> from privmeasure.plans.tuning import TUNED
+        >>> weight(Categories(1), TUNED), weight(Categories(32), TUNED) == weight(Box([(0, 1)]), TUNED)
         (0.0, True)
     """
     cells = space.size(finest_level(space))
     if cells == 1:
         return 0.0
     if not is_listed(space):
-        cells = min(cells, space.width << COARSE)
-    return float(2 ** (round(2 * math.log2(cells)) / 2 * SPLIT))
+        cells = min(cells, space.width << tuning.coarse_level)
+    return float(2 ** (round(2 * math.log2(cells)) / 2 * tuning.split_power))
 
 
-def column_budgets(space: Domain, budget: Fraction, privacy: Privacy, rows: int) -> dict[int, Fraction]:
+def column_budgets(
+    space: Domain, budget: Fraction, privacy: Privacy, rows: int, *, tuning: Tuning
+) -> dict[int, Fraction]:
     """Return the budget of every measured level of one column, the deepest last; their sum is the column's budget."""
     finest, above = finest_level(space), int(isinstance(space, Nullable))  # the cut between present and missing
     if is_listed(space):
         return {finest: budget}
     if space.width > 1:
         own = Privacy(budget, privacy.neighbours, privacy.rows_per_person)
-        depth = max(1, choose_depth("sparse", space, own, rows, min(DEEPEST_JOINT, finest)))
+        depth = max(1, choose_depth("sparse", space, own, rows, min(tuning.deepest_joint_level, finest)))
         split = split_budget(budget, level_weights("sparse", space, depth, lazy=False))
         return split if _in_reach(privacy, *split.values()) else {depth: budget}
-    wanted = min(2.0**DEEPEST, float(budget * rows / (privacy.sensitivity * ROWS_A_CELL)))
-    coarse, fine = COARSE + above, math.ceil(math.log2(max(wanted, 1.0))) + above
-    if finest <= coarse or fine <= coarse or not _in_reach(privacy, budget * (1 - COARSE_SHARE)):
+    wanted = min(2.0**tuning.deepest_level, float(budget * rows / (privacy.sensitivity * tuning.rows_per_cell)))
+    coarse, fine = tuning.coarse_level + above, math.ceil(math.log2(max(wanted, 1.0))) + above
+    rest = budget * (1 - tuning.coarse_share)
+    if finest <= coarse or fine <= coarse or not _in_reach(privacy, rest):
         return {min(coarse, finest): budget}
-    return {coarse: budget * COARSE_SHARE, min(fine, finest): budget * (1 - COARSE_SHARE)}
+    return {coarse: budget * tuning.coarse_share, min(fine, finest): rest}
 
 
 def _in_reach(privacy: Privacy, *budgets: Fraction) -> bool:
@@ -113,31 +80,34 @@ class Split:
     pairs: Fraction
 
 
-def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_size: bool) -> Split:
+def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_size: bool, tuning: Tuning) -> Split:
     """Split epsilon for a public number of rows: given, or bought as the first thing (`buy_size`).
 
     Notation:   x = epsilon n / (D k) rows a column and noise scale
     """
-    weights = {j: w for j, space in enumerate(spaces) if (w := weight(space)) > 0}
+    weights = {j: w for j, space in enumerate(spaces) if (w := weight(space, tuning)) > 0}
     k, none = len(weights), Fraction(0)
     if k == 0:  # nothing to tell about the values: all of it goes to the number of rows, if that is private
         size = none if privacy.rows_are_public else privacy.epsilon
         return Split(size, tuple({} for _ in spaces), none, none)
-    size = privacy.epsilon * SIZE_SHARE if buy_size else none
+    size = privacy.epsilon * tuning.size_share if buy_size else none
     x = float(privacy.epsilon * rows / (privacy.sensitivity * k))
-    columns = _share(COLUMNS_SHARE, COLUMNS_SLOPE, x)
-    choice = _share(SELECTION_SHARE, SELECTION_SLOPE, x) if k > 2 else 0.0
+    fewer = tuning.usual_rows / max(x, 1.0)
+    columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
+    choice = _share(tuning.selection_share, tuning.selection_slope, fewer) if k > 2 else 0.0
     wanted = {0: columns, 1: choice, 2: 1 - columns - choice} if k > 1 else {0: 1.0}
     shares = split_budget(privacy.epsilon - size, {i: share for i, share in wanted.items() if share > 0})
     each = split_budget(shares[0], weights)
-    budgets = (column_budgets(s, each[j], privacy, rows) if j in each else {} for j, s in enumerate(spaces))
+    budgets = (
+        column_budgets(s, each[j], privacy, rows, tuning=tuning) if j in each else {} for j, s in enumerate(spaces)
+    )
     return Split(size, tuple(budgets), shares.get(1, none), shares.get(2, none))
 
 
-def _share(shares: tuple[float, float, float], slope: float, x: float) -> float:
-    """Return a share for x rows a column and noise scale."""
+def _share(shares: Shares, slope: float, fewer: float) -> float:
+    """Return a share for so many times fewer rows than usual."""
     least, usual, most = shares
-    return min(most, max(least, usual + slope * math.log10(USUAL / max(x, 1.0))))
+    return min(most, max(least, usual + slope * math.log10(fewer)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,28 +122,29 @@ class Pairs:
     sides: tuple[int, int]
 
 
-def plan_pairs(sizes: Sequence[int], privacy: Privacy, split: Split, rows: int) -> Pairs:
+def plan_pairs(sizes: Sequence[int], privacy: Privacy, split: Split, rows: int, *, tuning: Tuning) -> Pairs:
     """Return the pairs of columns that have `sizes` values each, no constant ones, for a public number of rows."""
     k, none = len(sizes), Fraction(0)
     if k < 2:
         return Pairs(0, 0, none, none, none, (0, 0))
     in_all = split.pairs * rows / privacy.sensitivity  # noise scales of rows, for all pairs together
-    fewest = min(k - 1, math.ceil(FEWEST * k))
-    tree = min(k - 1, max(fewest, int(in_all / PAIR_ROWS)))
-    most = min(int(MOST_EXTRA * k), k * (k - 1) // 2 - tree) if tree == k - 1 else 0
-    extra = int(min(max((float(in_all / LEAST_ROWS) - tree) / float(EXTRA_WEIGHT), 0), most))
+    fewest = min(k - 1, math.ceil(tuning.fewest_pairs * k))
+    tree = min(k - 1, max(fewest, int(in_all / tuning.pair_rows)))
+    most = min(int(tuning.most_extra * k), k * (k - 1) // 2 - tree) if tree == k - 1 else 0
+    ratio = tuning.extra_weight
+    extra = int(min(max((float(in_all / tuning.least_rows) - tree) / float(ratio), 0), most))
     # a tiny epsilon with very many rows: scales must stay within reach
-    if extra and not _in_reach(privacy, split.selection / (2 * (tree + extra)), EXTRA_WEIGHT * split.pairs / k / 3):
+    if extra and not _in_reach(privacy, split.selection / (2 * (tree + extra)), ratio * split.pairs / k / 3):
         extra = 0
     if tree > fewest and not _in_reach(privacy, split.selection / (2 * tree), split.pairs / tree):
         tree, extra = fewest, 0
-    budget = split.pairs / (tree + extra * EXTRA_WEIGHT)
-    each = budget, budget * EXTRA_WEIGHT
+    budget = split.pairs / (tree + extra * ratio)
+    each = budget, budget * ratio
     wanted = [
         math.isqrt(int(e * rows / (privacy.sensitivity * r)))
-        for e, r in zip(each, (TREE_ROWS, EXTRA_ROWS), strict=True)
+        for e, r in zip(each, (tuning.tree_rows, tuning.extra_rows), strict=True)
     ]
-    side = most_groups(sizes, min(max(wanted[0], 2), MOST_GROUPS))
+    side = most_groups(sizes, min(max(wanted[0], 2), tuning.most_groups))
     return Pairs(
         tree=tree,
         extra=extra,

@@ -10,6 +10,7 @@ from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
 from privmeasure.plans.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy, read_fraction
+from privmeasure.rounding import TINY
 
 MOST_COLUMNS = 4096
 """More columns are a mistake, or a hand-edited file."""
@@ -325,5 +326,5 @@ def rows_error(privacy: Privacy, size: Fraction, columns: Sequence[Mapping[int, 
     known = 1 / noise_variance(privacy.scale(size)) if size else 0.0
     for scales in filter(None, columns):
         measured = {level: noise_variance(scale) for level, scale in scales.items()}
-        known += 1 / max(level_variances(measured, max(scales), blue=True)[0], 1e-300)
+        known += 1 / max(level_variances(measured, max(scales), blue=True)[0], TINY)
     return 1 / math.sqrt(known) + 0.5 if known else 0.0

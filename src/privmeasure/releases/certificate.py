@@ -31,11 +31,13 @@ from privmeasure.domains import Bools, Box, Categories, Cells, Domain, Floats
 from privmeasure.errors import ArgumentError
 from privmeasure.estimates.linear import blue_estimates, existing, noise_variance
 from privmeasure.plans.plan import Plan
+from privmeasure.rounding import LAST_DIGITS, ROUNDING, TINY
 from privmeasure.transport.cells import Norm, cell_norm, corner_distance, has_closed_form, most_exact
 
 Method = Literal["exact", "tree", "exact above tree"]
 
 SMALLEST_BETA = 1e-3
+"""The least chance of failure that may be asked for: the noise is simulated about 1 / beta times."""
 DRAWN_SHARE, ROWS_SHARE = 0.05, 0.25
 """The shares of beta for where in their cells rows are drawn, and for a number of rows that is private."""
 CHEAP_CELLS = 1 << 10
@@ -139,7 +141,7 @@ def certify(
     exact_level, level = min(worst, key=lambda pair: sum(worst[pair]) + sizes[pair[1]])
     noise, gap = worst[exact_level, level]
     return Certificate(
-        value=min((noise + gap + sizes[level]) * (1 + 1e-9), domain.diameter(0)),  # room for the rounding of floats
+        value=min((noise + gap + sizes[level]) * (1 + ROUNDING), domain.diameter(0)),
         beta=float(beta),
         method="exact" if exact_level == level else "exact above tree" if exact_level else "tree",
         noise=noise,
@@ -196,7 +198,7 @@ def tail(scale: Fraction, share: float) -> int:
         (4, 0)
     """
     x = float(1 / scale)
-    return max(0, math.ceil(-math.log(share * (1 + math.exp(-x)) / 2) / x - 1 - 1e-12))
+    return max(0, math.ceil(-math.log(share * (1 + math.exp(-x)) / 2) / x - 1 - LAST_DIGITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,7 @@ def order_statistic(draws: Floats, beta: float) -> float:
         >>> order_statistic(np.arange(1.0, 20.0), 0.05)
         19.0
     """
-    return float(np.sort(draws)[math.ceil((len(draws) + 1) * (1 - beta) - 1e-9) - 1])
+    return float(np.sort(draws)[math.ceil((len(draws) + 1) * (1 - beta) - ROUNDING) - 1])
 
 
 _laws: dict[str, _Law] = {}
@@ -260,7 +262,7 @@ class _Tree:
             draws = max(SOME_DRAWS, min(MANY_DRAWS, 1 << 22 >> self.depth))
         elif self.costly or 1 << self.depth > LARGE_TREE:
             draws, pilot = FEW_DRAWS, 6
-        draws = max(draws, math.ceil(1 / beta - 1e-9) - 1)
+        draws = max(draws, math.ceil(1 / beta - ROUNDING) - 1)
         scales = {level: str(scale) for level, scale in self.scales.items()}
         text = json.dumps([self.domain.to_json(), self.depth, scales, [*self.norms], draws])
         name = hashlib.sha256(text.encode()).hexdigest()
@@ -278,9 +280,9 @@ class _Tree:
         first, rest = np.array(statistics[:pilot]), np.array(statistics[pilot:])
         mean = first.mean(axis=0)
         floor = np.maximum(0.02 * mean, 0.05 * self.domain.diameter(0))  # a pilot may not vary at all
-        spread = np.maximum(first.std(axis=0), np.maximum(floor, 1e-300))
+        spread = np.maximum(first.std(axis=0), np.maximum(floor, TINY))
         worst = ((rest - mean) / spread).max(axis=1, initial=-math.inf)
-        return _Law(mean, spread, np.maximum(worst, -1e300))
+        return _Law(mean, spread, np.maximum(worst, -1e300))  # finite where nothing is compared
 
     def leaves(self, noisy: Mapping[int, NDArray[Any]], rows: float) -> Floats:
         """Return the best linear estimate of the leaves when the total is known."""

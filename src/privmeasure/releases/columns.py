@@ -25,6 +25,7 @@ from privmeasure.plans.columns import ColumnPlan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
 from privmeasure.releases.cells import CellMeasure, stated_domain
+from privmeasure.releases.certificate import SMALLEST_BETA
 from privmeasure.releases.certificates import ColumnCertificates
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.rows import Drawn, RowMaker
@@ -188,9 +189,9 @@ class ColumnsMeasure:
         if isinstance(beta, bool) or not isinstance(beta, int | float) or not 0 < beta <= 0.5:
             raise ArgumentError(f"beta must be a number above 0 and at most 0.5, got {beta!r}.")
         share = beta / max(1, len(measured))
-        if share < 1e-3:
+        if share < SMALLEST_BETA:
             raise ArgumentError(
-                f"beta is shared by {len(measured)} columns and so must be at least {len(measured) / 1000:g}, "
+                f"beta is shared by {len(measured)} columns and so must be at least {len(measured) * SMALLEST_BETA:g}, "
                 f"got {beta!r}."
             )
         certificates = [column.certificate(share) if column.level > 0 else None for column in self.columns]

@@ -13,6 +13,7 @@ from privmeasure.releases.base import Measure, Release
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.table import TableRelease
+from privmeasure.rounding import LAST_DIGITS
 from privmeasure.tables import Integer, Number, Schema
 
 KINDS: dict[str, Callable[[dict[str, Any], files.Table, Domain | None], Measure]] = {
@@ -100,7 +101,9 @@ def _is_older(column: Any, stated: dict[str, Any]) -> bool:
     ((low, high),) = box["bounds"]
     today["bounds"] = box["bounds"]  # nothing else may differ
     logs = math.log(column.axis.low), math.log(column.axis.high)
-    close = all(math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-12) for a, b in zip((low, high), logs, strict=True))
+    close = all(
+        math.isclose(a, b, rel_tol=LAST_DIGITS, abs_tol=LAST_DIGITS) for a, b in zip((low, high), logs, strict=True)
+    )
     return close and stated == present
 
 

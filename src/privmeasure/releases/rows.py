@@ -22,7 +22,11 @@ FEW = 1024
 MOST_AT_ONCE = 1 << 19
 """Rows that are tried together."""
 RAREST = 64
-"""Conditions that fewer than one in so many rows satisfy are not waited for where another way exists."""
+"""Conditions that fewer than one in so many rows satisfy are not waited for where another way exists.
+
+More means the model's own law for rarer conditions, and a longer wait. Files do not hold it, so it is fixed: a release
+gives the same rows wherever it is loaded.
+"""
 ESTIMATED_ON = 1 << 14
 """Points on which the share of a condition is estimated."""
 TOO_FEW = (

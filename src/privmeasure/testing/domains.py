@@ -22,6 +22,7 @@ import numpy as np
 
 from privmeasure import domains
 from privmeasure.domains import Cells, Domain, Floats, Points
+from privmeasure.rounding import LAST_DIGITS
 
 ENUMERATED = 8
 """Up to this level all codes are tried; below it, those of drawn points."""
@@ -195,7 +196,7 @@ def _check_diameters(domain: Domain) -> None:
 
 
 def _check_cells(domain: Domain, cells: Cells, level: int, rng: np.random.Generator) -> None:
-    rounding = 1e-12 * domain.diameter(0)
+    rounding = LAST_DIGITS * domain.diameter(0)
     draws = [np.asarray(domain.draw(cells, level, rng), np.float64) for _ in range(DRAWS)]
     centre = np.asarray(domain.centre(cells, level), np.float64)
     low, high = domain.extent(cells, level)

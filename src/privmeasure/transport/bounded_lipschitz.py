@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privmeasure.domains import Finite, Floats
 from privmeasure.errors import ArgumentError
+from privmeasure.rounding import ROUNDING
 from privmeasure.transport.flow import Grid, check_arcs, grid_arcs, linear_flow, min_cost_flow, whole_costs
 from privmeasure.transport.line import Line, Mass, apportion, ship_along, signed_masses
 
@@ -188,7 +189,7 @@ def _checked_diameter(space: Finite | Grid | Line, diameter: float | None) -> fl
     own = float(space.distances.max()) if isinstance(space, Finite) else space.diameter
     if diameter is None:
         return own
-    if not own * (1 - 1e-9) <= diameter < np.inf:
+    if not own * (1 - ROUNDING) <= diameter < np.inf:
         raise ArgumentError(f"diameter must be at least the largest distance, {own:.6g}, got {diameter}.")
     return float(diameter)
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privmeasure.domains import Floats
 from privmeasure.errors import ArgumentError, PrivmeasureError
+from privmeasure.rounding import ROUNDING
 
 Integers = NDArray[np.int64]
 Arcs = tuple[Integers, Integers, Integers]
@@ -238,7 +239,7 @@ def _by_linear_program(
     found, value = linear_flow(tail, head, cost * price, capacity * by, supply * by)
     whole = np.rint(found / by)
     if np.abs(whole).max(initial=0) >= SAFE_FLOAT or not math.isclose(
-        whole @ cost, value / (by * price), rel_tol=1e-9, abs_tol=0.25
+        whole @ cost, value / (by * price), rel_tol=ROUNDING, abs_tol=0.25
     ):
         raise PrivmeasureError(UNSOUND)
     return whole.astype(np.int64)

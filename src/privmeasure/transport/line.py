@@ -14,9 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privmeasure.domains import Cells, Domain, Floats
 from privmeasure.errors import ArgumentError
-
-BALANCE = 1e-9
-"""How far, relative to the mass, totals of floats may differ: room for rounding."""
+from privmeasure.rounding import ROUNDING
 
 CRUMBS = 1e-12
 """What may be left of a signed mass where everything cancels."""
@@ -351,7 +349,7 @@ def masses(name: str, weights: ArrayLike | None, count: int) -> Floats:
 def check_totals(a: Floats, b: Floats) -> None:
     """Refuse unequal masses."""
     first, second = float(a.sum()), float(b.sum())
-    if abs(first - second) > BALANCE * max(first, second):
+    if abs(first - second) > ROUNDING * max(first, second):
         raise ArgumentError(
             f"weights_x and weights_y must have equal totals, got {first:.6g} and {second:.6g}. Divide each by its "
             "total, or use bounded_lipschitz, which compares any masses."
@@ -361,7 +359,7 @@ def check_totals(a: Floats, b: Floats) -> None:
 def _check_balance(mass: Floats) -> None:
     """Refuse a signed mass with a total; differences of equal measures may leave crumbs of rounding."""
     total = float(mass.sum())
-    if abs(total) > BALANCE * float(np.abs(mass).sum()) + CRUMBS:
+    if abs(total) > ROUNDING * float(np.abs(mass).sum()) + CRUMBS:
         raise ArgumentError(
             f"mass must sum to 0, got {total:.6g}. Compare measures of equal totals, or use bounded_lipschitz."
         )

@@ -10,7 +10,7 @@ from privmeasure.errors import ArgumentError, DataError, ReleaseError, SpentErro
 from privmeasure.mechanisms import ColumnTree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.noise.entropy import Key
-from privmeasure.plans import column_schedule
+from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
 
@@ -147,7 +147,8 @@ def test_places_and_circles_are_columns_too():
 
 
 @pytest.mark.parametrize(
-    ("argument", "bad"), [("rows", 0), ("rows", True), ("rows", 2.5), ("threads", 0), ("domain", Categories(3))]
+    ("argument", "bad"),
+    [("rows", 0), ("rows", True), ("rows", 2.5), ("threads", 0), ("domain", Categories(3)), ("tuning", None)],
 )
 def test_bad_arguments(argument, bad):
     good = {"domain": Product(MIXED), "privacy": Privacy(1, "replace")}
@@ -303,7 +304,7 @@ def test_many_columns_share_a_limit_of_cells():
     factors = [Box([(0, 1)]) if j % 2 else Categories(3 + j % 5) for j in range(k)]
     tool = ColumnTree(Product(factors), Privacy(50, "replace"))
     plan = tool.plan(10**9)
-    assert plan.pair_sides[0] < column_schedule.MOST_GROUPS
+    assert plan.pair_sides[0] < TUNED.most_groups
     assert plan.memory_bytes < 1 << 28
     points = np.random.default_rng(0).random((rows, k))
     measure = tool.release(ArraySource(points, width=k), Key.insecure(1))

@@ -1,12 +1,15 @@
 """Ranks: groups of cells of about equal mass."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.model.ranks import CLEAR, Blocks, merged, rank
+from privmeasure.model.ranks import Blocks, merged, rank
 
+CLEAR = 10.0
 MASSES = st.lists(st.integers(0, 50), min_size=1, max_size=64).map(np.array)
 
 
@@ -42,7 +45,7 @@ def test_sets_stay_apart(mass: np.ndarray, most: int, ordered: bool, data: st.Da
 @given(MASSES, st.integers(1, 20), st.integers(1, 5), st.floats(0.01, 100))
 def test_a_block_is_cut_only_if_its_parts_are_heavy_and_clear(mass, most: int, shift: int, variance: float) -> None:
     blocks = np.arange(len(mass)) >> shift
-    groups = rank(mass, most, ordered=True, blocks=Blocks(blocks, np.full(len(mass), variance)))
+    groups = rank(mass, most, ordered=True, blocks=Blocks(blocks, np.full(len(mass), variance), CLEAR))
     assert (np.diff(groups) >= 0).all()
     assert groups.max() + 1 <= most
     if most < np.count_nonzero(mass):
@@ -56,21 +59,22 @@ def test_a_block_is_cut_only_if_its_parts_are_heavy_and_clear(mass, most: int, s
 
 def test_cells_of_their_own_are_no_blocks() -> None:
     mass = np.random.default_rng(1).integers(0, 9, 200)
-    alone = Blocks(np.arange(200), np.full(200, 5.0))
+    alone = Blocks(np.arange(200), np.full(200, 5.0), CLEAR)
     assert (rank(mass, 20, ordered=True, blocks=alone) == rank(mass, 20, ordered=True)).all()
 
 
 def test_clear_blocks_leave_as_many_groups_as_are_wanted() -> None:
-    blocks = Blocks(np.arange(4096) >> 7, np.full(4096, 100.0))
+    blocks = Blocks(np.arange(4096) >> 7, np.full(4096, 100.0), CLEAR)
     assert rank(np.full(4096, 1000), 64, ordered=True, blocks=blocks).max() + 1 == 64
     assert rank(np.full(4096, 5), 64, ordered=True, blocks=blocks).max() + 1 == 32
+    assert rank(np.full(4096, 5), 64, ordered=True, blocks=replace(blocks, clear=1.0)).max() + 1 == 64
 
 
 @pytest.mark.filterwarnings("error")
 def test_floats_and_empty_blocks_are_quiet() -> None:
     mass = np.random.default_rng(0).random(12)
     mass[6:8] = 0
-    blocks = Blocks(np.arange(12) // 2, np.zeros(12))
+    blocks = Blocks(np.arange(12) // 2, np.zeros(12), CLEAR)
     assert rank(mass, 3, ordered=True, blocks=blocks).max() + 1 == 3
 
 
@@ -81,7 +85,7 @@ def test_whole_blocks_keep_the_precision_of_blocks() -> None:
     true = rng.exponential(100, cells)
     released = np.maximum(true + rng.laplace(0, 60, cells), 0)
     released *= np.repeat(np.bincount(blocks, true) / np.bincount(blocks, released), per_block)
-    for name, kept in (("cells", None), ("blocks", Blocks(blocks, np.full(cells, 2 * 60.0**2)))):
+    for name, kept in (("cells", None), ("blocks", Blocks(blocks, np.full(cells, 2 * 60.0**2), CLEAR))):
         groups = rank(released, 20, ordered=True, blocks=kept)
         errors[name] = np.abs(np.bincount(groups, weights=released - true)).sum()
     assert errors["blocks"] < errors["cells"] / 2
@@ -90,9 +94,10 @@ def test_whole_blocks_keep_the_precision_of_blocks() -> None:
 def test_blocks_of_groups_begin_at_common_borders() -> None:
     cells = np.arange(12)
     groups, blocks = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]), cells // 4
-    found = Blocks(blocks, np.full(12, 2.0)).of_groups(groups)
+    found = Blocks(blocks, np.full(12, 2.0), CLEAR).of_groups(groups)
     assert found.of.tolist() == [0, 0, 0, 1, 1]
     assert found.variance.tolist() == [6, 4, 6, 4, 4]
+    assert found.clear == CLEAR
 
 
 def test_many_even_cells_make_even_groups() -> None:

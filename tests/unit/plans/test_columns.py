@@ -14,9 +14,9 @@ from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.estimates.linear import noise_variance
 from privmeasure.mechanisms import ColumnTree, tree
 from privmeasure.noise.law import LARGEST_SCALE, SMALLEST_SCALE
-from privmeasure.plans import column_schedule
 from privmeasure.plans import columns as column_plan
 from privmeasure.plans.columns import DEEPEST_COLUMN, ColumnPlan
+from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.releases import files
 
@@ -84,7 +84,7 @@ def test_few_rows_buy_fewer_pairs_than_a_tree_has():
     assert plans[-1].extra_pairs > 0
     for plan in plans:
         assert plan.tree_pairs == 8 or plan.extra_pairs == 0
-        assert plan.tree_pairs == 6 or plan.rows / plan.tree_scale >= column_schedule.PAIR_ROWS
+        assert plan.tree_pairs == 6 or plan.rows / plan.tree_scale >= TUNED.pair_rows
 
 
 @pytest.mark.parametrize(("k", "pairs"), [(2, 1), (3, 2), (4, 3), (5, 3)])

@@ -30,6 +30,9 @@ from privmeasure.tables.columns.base import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_UNEVEN, SHORTEST = 1e15, 1e-300
+"""How much longer than the shortest stretch between breaks the longest may be, and how short a stretch may be: doubles
+have 16 digits, and few of them below 1e-308."""
 LARGEST = 1 << 53
 """Beyond it, doubles skip integers."""
 
@@ -318,7 +321,7 @@ def _check_breaks(column: "Number | Integer") -> None:
         raise ColumnError("has breaks that do not increase. Sort them, and write each of them once.", "breaks")
     knots = sorted({float(column.low), *inner, float(column.high)})
     gaps = [b - a for a, b in pairwise(knots)]
-    if max(gaps) > 1e15 * min(gaps) or not math.isfinite(knots[-1] - knots[0]) or min(gaps) < 1e-300:
+    if max(gaps) > MOST_UNEVEN * min(gaps) or not math.isfinite(knots[-1] - knots[0]) or min(gaps) < SHORTEST:
         raise ColumnError("has breaks that are too uneven for doubles to tell the values of a stretch apart.", "breaks")
     msgspec.structs.force_setattr(column, "breaks", breaks)
 

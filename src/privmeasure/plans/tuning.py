@@ -1,0 +1,210 @@
+"""The tuned constants of the column tree as one value, which tests and benchmarks replace field by field.
+
+All of them act before or while noise is drawn: on how epsilon is split, on which cells are measured, on which pairs are
+chosen. What came of them is in the plan, the ranks and the pairs of a release, so a file needs no `Tuning` to give its
+rows again. Constants that act afterwards, on every release that is loaded, are no part of it: see `privmeasure.model`.
+
+They were chosen on ten real tables. `make bench-constants` changes one at a time there and compares four errors: total
+variation of columns and of pairs, W1 of columns, and W1 of projections of whole rows ("sliced"). Numbers below are
+means over the ten tables at epsilon = 1, unless said otherwise; "flat" means that no error moves by more than 3 %.
+
+Notation:   noise scale D / e of a step that has budget e    D sensitivity    rows per noise scale = rows e / D
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privmeasure.errors import ArgumentError, is_whole
+
+Shares = tuple[float, float, float]
+"""The least, the usual and the most of a share."""
+
+WIDEST_SCORE = 256
+"""The most groups of a column in a table that is scored: a pair of groups is then a word of 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What the column tree does with its budget, as far as that was found by trying. Frozen; the default is `TUNED`.
+
+    Guarantee:  privacy   any value that is accepted keeps the promise: shares are at most 1 and exact where they
+                          multiply budgets, and no field depends on data
+                accuracy  the guarantees of the plan are computed for the values at hand
+
+    Examples:
+        >>> from dataclasses import replace
+        >>> replace(TUNED, most_extra=0.0) == TUNED, TUNED.columns_share[1]
+        (False, 0.5)
+        >>> replace(TUNED, size_share=Fraction(2))
+        Traceback (most recent call last):
+        ...
+        privmeasure.errors.ArgumentError: size_share must be a fraction between 0 and 1, got Fraction(2, 1).
+    """
+
+    size_share: Fraction = Fraction(1, 64)
+    """The part of epsilon that buys a private number of rows, before anything else is known.
+
+    The number only chooses resolutions, and the columns know it better later: more takes from them and gives little
+    back, less lets noise choose the resolutions of a table of few rows. By judgement: the benchmark does not vary it.
+    """
+    usual_rows: float = 3500.0
+    """Rows per column and noise scale of the whole epsilon at which `columns_share` and `selection_share` are usual.
+
+    With fewer rows both shares grow by their slopes and pairs get less, with more rows they fall: the noise of columns
+    is in everything, that of pairs is cut down by their few cells. A larger number moves both shares up for every
+    table. By judgement: the benchmark varies the shares themselves.
+    """
+    columns_share: Shares = (0.42, 0.5, 0.7)
+    """The part of epsilon, after the size, for the columns: at least, usually and at most.
+
+    A tenth more makes single columns 14 % better and pairs 5 % worse, a tenth less columns 21 % worse and pairs 2 %
+    better: a compromise between the two.
+    """
+    columns_slope: float = 0.2
+    """How much `columns_share` grows for a tenth of the usual rows.
+
+    With 0 columns are 27 % worse at epsilon = 0.1; with 0.4 nothing there changes by more than 3 % in the mean.
+    """
+    selection_share: Shares = (0.05, 0.05, 0.1)
+    """The part of epsilon, after the size, for choosing pairs: at least, usually and at most.
+
+    Few bits with large signals, so that little is enough: flat up to twice as much. With half of it sliced W1 is 4 %
+    worse, on one table a third.
+    """
+    selection_slope: float = 0.05
+    """How much `selection_share` grows for a tenth of the usual rows, where wrong choices are likelier.
+
+    By judgement: the benchmark varies the share, not its slope.
+    """
+    split_power: float = 0.4
+    """The budget of a column grows with (cells that matter)^split_power.
+
+    In theory 1/2 is best for total variation, which adds up over cells, and 1/4 for W1; 0 would give all columns the
+    same. From 0.3 to 0.5 nothing changes by more than 4 %.
+    """
+    coarse_level: int = 5
+    """A number is measured on 2^coarse_level equal cells of its range first: 32, about what people look at.
+
+    More leave each cell fewer rows and more noise, fewer hide the shape of the column. By judgement: the benchmark
+    varies what the coarse cells get, not their number.
+    """
+    coarse_share: Fraction = Fraction(4, 5)
+    """The part of a number's budget that its coarse cells get; its fine cells get the rest.
+
+    More makes coarse histograms better and fine ones worse: with 1/2 the total variation of columns is 24 % worse, with
+    9/10 their W1 is 12 % worse.
+    """
+    rows_per_cell: float = 8
+    """Rows per noise scale that a fine cell of a number would hold, if rows were spread evenly.
+
+    More means fewer fine cells, which hold less noise and tell less: 16 makes the W1 of columns 6 % worse; 4 is flat.
+    """
+    deepest_level: int = 12
+    """The deepest fine cells of a number: at most 4096, reached with many rows alone.
+
+    More cells would cost memory for differences of 1/4096 of the range. By judgement: the benchmark does not vary it.
+    """
+    deepest_joint_level: int = 16
+    """The deepest cells of a place or a group of columns, which has no coarse cells that everyone looks at.
+
+    As for a number, but its cells are shared by all its columns. By judgement: the benchmark does not vary it.
+    """
+    tree_rows: float = 2
+    """Rows per noise scale and cell in the table of a pair of the tree, which has as many groups on either side.
+
+    Fewer mean more groups: finer tables with more noise. A column of few values does not leave more groups to the other
+    one: long tables keep more noise than square ones. Flat from half to twice, moved together with `extra_rows`; twice
+    as many make pairs of 300,000 rows a fifth worse.
+    """
+    extra_rows: float = 4
+    """The same for an extra pair, whose table has no more groups than those of the tree; see `tree_rows`."""
+    extra_weight: Fraction = Fraction(7, 10)
+    """The budget of an extra pair over that of a pair of the tree.
+
+    Extra pairs are weaker, or known in part from the tree. More gives less noise to them and more to the tree. Flat
+    from 0.5 to 1.
+    """
+    fewest_pairs: Fraction = Fraction(3, 5)
+    """Pairs of the tree, per column, that are bought however few the rows are.
+
+    A whole tree has one less than columns: with few rows its last pairs are weak ones, and tables that noise hides are
+    worse than none. More joins columns that seem related by chance, fewer leaves related ones apart: 1 makes sliced W1
+    3 % worse at epsilon = 0.1, 2/5 is flat. Without effect where rows buy the tree.
+    """
+    pair_rows: float = 140
+    """Rows per noise scale that every pair of the tree keeps beyond `fewest_pairs`, until the tree is whole.
+
+    Larger needs more rows for a whole tree. At epsilon = 0.1 twice as many make sliced W1 3 % worse, half as many is
+    flat; without effect where rows buy the tree.
+    """
+    least_rows: float = 450
+    """Rows per noise scale that every pair keeps where there are extra pairs: as many are bought as leave so many.
+
+    Larger means fewer extra pairs: 900 makes sliced W1 10 % worse; 225 is flat.
+    """
+    most_extra: float = 1.5
+    """The most extra pairs per column, however many rows there are: beyond, tables contradict each other.
+
+    Twice as many make columns and pairs 5 % worse, half as many sliced W1 6 % worse.
+    """
+    most_groups: int = 64
+    """The most groups of a column in the table of a pair: reached with many rows alone.
+
+    More cost memory and time, squared. Flat to 96; 40 makes pairs of 300,000 rows a third worse.
+    """
+    whole_blocks: bool = True
+    """Whether groups of a number are made of whole coarse cells where these are not clearly heavier than a group.
+
+    Coarse cells were measured with less noise than fine ones, and groups that follow them inherit it: without it pairs
+    are 4 % worse.
+    """
+    clear: float = 10.0
+    """A coarse cell is cut into parts, for groups of about equal mass, whose mass is so many standard deviations at
+    least of their noise.
+
+    Larger cuts less: groups are less even and less noisy. From 5 to 20 all errors are flat in the mean; on the four
+    tables of the rivals' benchmark 20 makes pairs 4.5 % better.
+    """
+    score_side: int = 16
+    """The most groups of a column in a table that is scored for the choice of pairs.
+
+    More see finer dependence and more of the scatter of sampling, and take longer. Flat from 8 to 32.
+    """
+    noise_price: float = 0.3
+    """What a noise scale in a cell of a pair's table takes off its score: the part of noise that no smoothing removes.
+
+    Larger prefers pairs of columns with few values; 0 would choose as if tables had no noise. Flat from
+    0.15 to 0.5; with 0 sliced W1 is 3 % worse, which may be chance.
+    """
+
+    def __post_init__(self) -> None:
+        """Refuse what would break the promise, or a plan; whether a value is wise is for the benchmark to say."""
+        for name in ("size_share", "coarse_share"):
+            share = getattr(self, name)
+            self._check(name, "a fraction between 0 and 1", isinstance(share, Fraction) and 0 < share < 1)
+        for name in ("extra_weight", "fewest_pairs"):
+            share = getattr(self, name)
+            self._check(name, "a fraction above 0 and at most 1", isinstance(share, Fraction) and 0 < share <= 1)
+        for name in ("columns_share", "selection_share"):
+            least, usual, most = getattr(self, name)
+            self._check(name, "three shares above 0 and below 1 that do not fall", 0 < least <= usual <= most < 1)
+        if self.columns_share[2] + self.selection_share[2] >= 1:
+            raise ArgumentError("columns_share and selection_share must leave something for pairs, even at most.")
+        for name in ("columns_slope", "selection_slope", "split_power", "most_extra", "noise_price"):
+            self._check(name, "finite and at least 0", 0 <= getattr(self, name) < math.inf)
+        for name in ("usual_rows", "rows_per_cell", "tree_rows", "extra_rows", "pair_rows", "least_rows", "clear"):
+            self._check(name, "finite and above 0", 0 < getattr(self, name) < math.inf)
+        for name, low in (("coarse_level", 1), ("deepest_level", 1), ("deepest_joint_level", 1), ("most_groups", 2)):
+            number = getattr(self, name)
+            self._check(name, f"a whole number of at least {low}", is_whole(number) and number >= low)
+        fine = is_whole(self.score_side) and 2 <= self.score_side <= WIDEST_SCORE
+        self._check("score_side", f"a whole number from 2 to {WIDEST_SCORE}", fine)
+
+    def _check(self, name: str, expected: str, fine: bool) -> None:
+        if not fine:
+            raise ArgumentError(f"{name} must be {expected}, got {getattr(self, name)!r}.")
+
+
+TUNED = Tuning()
+"""The values that were chosen: what every release has, unless a test or a benchmark says otherwise."""

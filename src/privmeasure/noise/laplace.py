@@ -78,7 +78,7 @@ class DiscreteLaplace:
         Examples:
             >>> law = discrete_laplace(Fraction(2))
             >>> law.tail(0), round(law.tail(3), 4), round(law.variance, 3)
-            (1.0, 0.2778, 7.833)
+            (1.0, 0.2778, 7.835)
         """
         p = math.exp(-1 / self.scale)
         return 1.0 if size <= 0 else 2 * p**size / (1 + p)

@@ -46,7 +46,7 @@ def forbidden_pairs(schema: Schema) -> tuple[Fact, ...]:
     Each text is about exactly two columns. Facts that leave no row at all are refused.
 
     Examples:
-        >>> from privmeasure.tables import Boolean
+        >>> from privmeasure.tables import Boolean, Category
         >>> schema = Schema({"sex": Category(["F", "M"]), "pregnant": Boolean()}, never="sex = 'M' and pregnant = true")
         >>> [[condition.intervals for condition in fact] for fact in forbidden_pairs(schema)]
         [[((1.0, 1.0),), ((1.0, 1.0),)]]

@@ -73,9 +73,10 @@ class Grade(DataColumn, frozen=True, tag="grade"):
 
 
 @pytest.fixture
-def _grades(monkeypatch):
-    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
+def _grades():
     kinds.register(Grade)
+    yield
+    kinds.KINDS.pop("grade", None)
 
 
 TOML = """format = 1
@@ -132,7 +133,7 @@ def test_from_a_schema_file_to_rows_conditions_and_inspection(tmp_path, columns)
 
 
 @pytest.mark.usefixtures("_grades")
-def test_a_release_of_a_kind_that_is_not_registered_says_so(tmp_path, monkeypatch):
+def test_a_release_of_a_kind_that_is_not_registered_says_so(tmp_path):
     schema = pm.Schema({"mark": Grade()})
     rows = pa.table({"mark": ["A", "B"] * 50})
     pm.Synthesizer(schema, epsilon=1, neighbours="replace").fit(rows).save(tmp_path / "r.release")

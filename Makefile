@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow lint format bench bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals bench-constants pages clean help
+.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals bench-constants pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -32,6 +32,25 @@ test: lint ## everything that must pass on every commit
 
 test-slow: venv ## the statistical sets that take longer
 	$(BIN)/python -m pytest -q -n 2 -m slow
+
+test-oldest: .venv-oldest/ready ## the quick tests on the oldest versions that pyproject.toml declares, in .venv-oldest
+	.venv-oldest/bin/python -m pytest -q -n 2 -m "not slow"
+
+.venv-oldest/ready: pyproject.toml tools/oldest.py
+	$(PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-oldest/bin/python tools/oldest.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --editable . --group test --constraint .venv-oldest/constraints.txt
+	@touch .venv-oldest/ready
+
+coverage: venv ## which lines and branches of src the unit, api and golden tests run; the laws are slow to trace
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" --cov --cov-report=term-missing:skip-covered \
+		--cov-report=xml:out/coverage.xml tests/unit tests/api tests/golden src
+
+build: ## the sdist and the wheel; writes dist
+	$(PYTHON) -m venv .venv-build
+	.venv-build/bin/python -m pip install --quiet build
+	.venv-build/bin/python -m build
 
 format: venv ## rewrite the code in the house style
 	$(BIN)/ruff check --fix .
@@ -69,4 +88,4 @@ pages: venv ## write the numbers of benchmarks/results into the README
 	$(BIN)/python benchmarks/pages.py
 
 clean: ## remove what the targets made
-	rm -rf .venv .venv-* out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* dist out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -65,7 +65,7 @@ def test_the_largest_number_of_rows_is_told(folder, capsys):
     assert cli.run(["sample", "people.release", "-o", "out.csv", "-n", "9" * 20]) == 2
     err = capsys.readouterr().err
     assert "-n" in err
-    assert f"less than or equal to {2**53 - 1}" in err
+    assert str(2**53 - 1) in err  # versions of Typer word it differently
 
 
 # --------------------------------------------------------------------------------------------------------- wrong files

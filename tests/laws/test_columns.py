@@ -2,7 +2,6 @@
 
 import datetime as dt
 from decimal import Decimal
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -241,7 +240,7 @@ def test_local_times_without_a_zone_come_back_also_when_the_clock_is_set_back():
     twice = dt.datetime(2020, 10, 25, 2, 30)
     assert back(column, pa.array([twice, dt.datetime(2020, 7, 1)])) == [twice, dt.datetime(2020, 7, 1)]
     (cell,) = column.decode(column.encode([pa.array([twice])]), [None])[0].to_pylist()
-    assert cell == twice.replace(tzinfo=ZoneInfo("Europe/Berlin"))
+    assert (cell.replace(tzinfo=None), cell.utcoffset()) == (twice, dt.timedelta(hours=2))  # the earlier of the two
     skipped = dt.datetime(2020, 3, 29, 2, 30)  # no clock showed it
     assert back(column, pa.array([skipped])) != [None]
 

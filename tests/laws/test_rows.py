@@ -258,7 +258,7 @@ NULLABLE = {
     "Float64": ([1.5, 2], [None, np.inf, -np.inf, 1e308]),
     "boolean": ([True, False], [None]),
     "datetime64[ns]": (["2020-02-29", "2020-03-01"], [None, "1677-09-22", "2262-04-11"]),
-    "datetime64[s, Europe/Berlin]": (["2020-02-29", "2020-03-01"], [None, "0001-01-03", "9999-12-30"]),
+    "datetime64[s, Europe/Berlin]": (["2020-02-29", "2020-03-01"], [None, "0001-01-03T00Z", "9999-12-30"]),
     "float64": ([1.5, 2], [None, np.nan, np.inf]),
     "float16": ([1.5, 2], [np.nan, np.inf]),
 }

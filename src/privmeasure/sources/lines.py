@@ -117,6 +117,19 @@ class Grammar:
             end = match.end()
         return end
 
+    def cut(self, held: bytes, chunk: bytes) -> tuple[bytes, bytes]:
+        """Return the whole records of what is held and of a chunk after it, and what is left of the two."""
+        if self.newlines_in_cells:
+            text = held + chunk
+            end = self.end(text)
+            return text[:end], text[end:]
+        end = self.end(chunk)
+        if end:
+            return b"".join((held, memoryview(chunk)[:end])), chunk[end:]  # copied once: reading is mostly copying
+        if held.endswith(b"\r") and not chunk.startswith(b"\n"):  # it ended a record after all
+            return held, chunk
+        return b"", held + chunk
+
     def stand_in(self, text: bytes) -> bytes:
         """Return a short beginning of a record that is no row and goes on as `text`, the beginning of a long one."""
         short, tail = self.delimiter.encode() * self.width, text[-1:] if text.endswith(b"\r") else b""
@@ -139,11 +152,9 @@ def whole_records(read: Callable[[int], bytes], grammar: Grammar, *, start: int 
     while start > 0 and (passed := read(start)):
         start -= len(passed)
     while chunk := read(BLOCK_BYTES):
-        text = held + chunk
-        end = grammar.end(text)
-        if end:
-            yield text[:end]
-        held = text[end:]
+        block, held = grammar.cut(held, chunk)
+        if block:
+            yield block
         if len(held.removesuffix(b"\r")) > LONGEST:  # which may be the first half of its line end
             held = grammar.stand_in(held)
     if held:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Cells, Domain, Points
+from privmeasure.domains.scales import Grouped, Reading, Scale, describe
 from privmeasure.errors import ArgumentError, SpentError
 
 Progress = Callable[[str, float], None]
@@ -52,6 +53,13 @@ class Axis:
     def size(self) -> int:
         """How many numbers there are."""
         return 1 << self.level if self.groups is None else int(self.groups.max()) + 1
+
+    @property
+    def scale(self) -> Scale | None:
+        """The same question as data, for other engines; None where only `index` knows the answer."""
+        start = 0 if self.columns is None else self.columns.start
+        scale = describe(self.domain, self.level, [Reading(start + i) for i in range(self.domain.width)])
+        return scale if scale is None or self.groups is None else Grouped(scale, self.groups)
 
     def index(self, points: Points) -> Counts:
         """Return the number of every row."""

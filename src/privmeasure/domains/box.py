@@ -9,6 +9,7 @@ import numpy as np
 
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points, checked_weights
 from privmeasure.domains.bits import Interleaving
+from privmeasure.domains.scales import Reading, Scale, deal, even
 from privmeasure.errors import ArgumentError
 
 
@@ -80,6 +81,15 @@ class Box:
             for axis, cuts in enumerate(deal.cuts)
         ]
         return deal.join(indices).view(np.uint64)
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
+        """Return equal parts of every axis, dealt out: what `_index` does."""
+        order = _interleaving(self.weights, level)
+        parts = zip(readings, self.bounds, order.cuts, strict=True)
+        return deal(
+            [even(reading, low, 1 / (high - low) * 2.0**cuts, cuts) for reading, (low, high), cuts in parts],
+            order.positions,
+        )
 
     def _index(self, values: Floats, axis: int, cuts: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         # u = (x - low) * c is rounded, but c is a power of two times a fixed factor, so u at k cuts is exactly 2^-m

@@ -11,6 +11,7 @@ import numpy as np
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points
 from privmeasure.domains.bits import Words
 from privmeasure.domains.line import nearest_integers
+from privmeasure.domains.scales import Reading, Scale
 from privmeasure.domains.tree import PointTree, halve
 from privmeasure.errors import ArgumentError
 
@@ -87,6 +88,10 @@ class Categories:
     def locate(self, points: Points, level: int) -> Cells:
         """Return the cell of every point; positions are rounded and clamped, NaN goes to category 0."""
         return self._tree.locate(nearest_integers(points[:, 0], 0, self.count - 1), level)
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale:
+        """Return the table of the points' cells."""
+        return self._tree.scale(level, readings)
 
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the first and the last category of each cell in the declared order."""

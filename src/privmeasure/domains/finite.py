@@ -1,6 +1,6 @@
 """Any finite metric space: a matrix of distances between public points, and a partition built from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points
 from privmeasure.domains.bits import Words
 from privmeasure.domains.line import nearest_integers
+from privmeasure.domains.scales import Reading, Scale
 from privmeasure.domains.tree import PointTree
 from privmeasure.errors import ArgumentError
 from privmeasure.rounding import ROUNDING
@@ -123,6 +124,10 @@ class Finite:
     def locate(self, points: Points, level: int) -> Cells:
         """Return the cell of every point; indices are rounded and clamped, NaN goes to the first cell."""
         return self._tree.locate(self._positions(points), level)
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale:
+        """Return the table of the points' cells."""
+        return self._tree.scale(level, readings)
 
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the lowest and the highest index of each cell."""

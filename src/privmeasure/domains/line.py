@@ -1,6 +1,8 @@
 """One-dimensional domains beside the interval (a Box with one axis): integers in a range, and the circle."""
 
+import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ import numpy as np
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points
 from privmeasure.domains.bits import Words
 from privmeasure.domains.box import Box
+from privmeasure.domains.scales import Clamped, Dealt, Even, Reading, Rounded, Scale, Turned
 from privmeasure.errors import ArgumentError
 
 LARGEST_INTEGER = 1 << 53
@@ -75,6 +78,20 @@ class Integers:
         offsets = nearest_integers(points[:, 0], self.low, self.high) - self.low
         up, down = max(self.cuts - level, 0), max(level - self.cuts, 0)
         return (offsets >> up << down).view(np.uint64)
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
+        """Return the blocks of 2^(K-j) numbers; a range that doubles cannot subtract exactly is not described."""
+        if self.high - self.low > LARGEST_INTEGER:
+            return None
+        cut = min(level, self.cuts)
+        return self._dealt(Even(self._nearest(readings), self.low, 2.0 ** (cut - self.cuts), 1.0, cut), level)
+
+    def _nearest(self, readings: Sequence[Reading]) -> Reading:
+        return readings[0].then(Clamped(self.low, self.high), Rounded())
+
+    def _dealt(self, cells: Scale, level: int) -> Scale:
+        """Return cells of the finest level that differs with zeros behind them, down to the level."""
+        return Dealt((cells,), (tuple(range(level - 1, max(level - self.cuts, 0) - 1, -1)),))
 
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the first and the last integer of each cell."""
@@ -176,6 +193,10 @@ class Circle:
         """Return the arc of every point, taken modulo the period."""
         return self._arc.locate(wrap(points, self.low, self.period), level)
 
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
+        """Return equal parts of the value modulo the period."""
+        return self._arc.scale(level, [readings[0].then(turned(self.low, self.period))])
+
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the ends of the arcs."""
         return self._arc.extent(cells, level)
@@ -217,6 +238,11 @@ def wrap(values: Floats, low: float, period: float) -> Floats:
     with np.errstate(all="ignore"):
         inside = (values >= low) & (values < low + period)
         return np.where(inside, values, np.mod(values - low, period) + low)
+
+
+def turned(low: float, period: float) -> Turned:
+    """Return the description of `wrap`."""
+    return Turned(low, math.nextafter(low + period, -math.inf), period, math.inf)
 
 
 def _checked_integer(name: str, value: int | float) -> int:

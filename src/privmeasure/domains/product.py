@@ -10,6 +10,7 @@ import numpy as np
 
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Domain, Floats, Points, checked_weights
 from privmeasure.domains.bits import Interleaving
+from privmeasure.domains.scales import Missing, Reading, Scale, deal, describe
 from privmeasure.errors import ArgumentError
 
 
@@ -108,6 +109,12 @@ class Product:
         return deal.join([f.locate(points[:, columns], cuts).view(np.int64) for f, columns, cuts in parts]).view(
             np.uint64
         )
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
+        """Return the numbers of the factors, dealt out."""
+        order = self._deal(level)
+        parts = zip(self.factors, self.columns, order.cuts, strict=True)
+        return deal([describe(f, cuts, readings[columns]) for f, columns, cuts in parts], order.positions)
 
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the extents of the parts side by side."""
@@ -214,6 +221,15 @@ class Nullable:
             return np.zeros(len(points), np.uint64)
         missing = np.isnan(points).any(axis=1)
         return np.where(missing, np.uint64(1 << (level - 1)), self.domain.locate(points, level - 1))
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
+        """Return the branch for missing values beside the domain's own numbers."""
+        present = describe(self.domain, level - 1, readings)
+        return (
+            None
+            if present is None
+            else Missing(tuple(reading.plain for reading in readings), 1 << (level - 1), present)
+        )
 
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the extents, NaN for missing; at level 0 that of the present."""

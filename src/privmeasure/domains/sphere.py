@@ -17,6 +17,7 @@ differ by a factor of at most sqrt(1 + 2^-8).
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +26,20 @@ import numpy as np
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points
 from privmeasure.domains.bits import Interleaving, Words
 from privmeasure.domains.knots import NEAR_ONE, Knots
-from privmeasure.domains.line import wrap
+from privmeasure.domains.line import turned, wrap
+from privmeasure.domains.scales import (
+    MOST_EDGES,
+    Clamped,
+    Dealt,
+    Edges,
+    Even,
+    Missing,
+    Reading,
+    Rings,
+    Scale,
+    deal,
+    find_edges,
+)
 
 OCTANTS = 3
 """The level of the 8 octants."""
@@ -107,6 +121,41 @@ class Sphere:
         # The digits of ring 0; another ring starts that many digits later. At the pole nothing but zeros remains.
         rest = (1 << deal.level | inner) >> ring
         return (octant << (level - OCTANTS) | rest).view(np.uint64)
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
+        """Return equal parts of the longitude, and breakpoints of the latitude: what `locate` does, ring by ring."""
+        longitude = readings[0].then(turned(-180.0, 360.0))
+        latitude = readings[1].then(Clamped(-90.0, 90.0))
+
+        def turn(bits: int) -> Scale:
+            return Even(longitude, -180.0, 1.0, 360 * 2.0**-bits, bits)
+
+        if level <= OCTANTS:
+            hemisphere = Edges(latitude, np.zeros(1))
+            places = (
+                tuple(level - 1 - i for i in (0, 2)[: (level + 1) // 2]),
+                tuple(range(level - 2, level - 1))[: level - 1],
+            )
+            octants = deal([turn(len(places[0])), hemisphere], places)
+            return None if octants is None else Missing((longitude, latitude), 0, octants)
+        count = 2 * _classes(level)[1][-1]
+        if count > MOST_EDGES:
+            return None
+        edges = find_edges(lambda latitudes: _class(latitudes, level), count, -90.0, 90.0)
+        starts = np.append(-90.0, edges)
+        codes = self.locate(np.column_stack([np.full(count, -180.0), starts]), level)
+        order = _order(level)
+        return Missing(
+            (longitude, latitude),
+            0,
+            Rings(
+                ring=Edges(latitude, edges),
+                codes=codes.view(np.int64),
+                shares=2.0 ** -np.minimum(_ring(90 - np.abs(starts))[0], level - OCTANTS),
+                outer=Dealt((turn(2),), ((level - 1, level - 3),)),
+                turn=Dealt((turn(2 + order.cuts[0]),), ((-1, -1, *order.positions[0]),)),
+            ),
+        )
 
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the south-western and the north-eastern corners."""
@@ -227,6 +276,24 @@ def _ring(colatitude: Floats) -> tuple[Words, Floats]:
     ring = np.floor(place)
     np.subtract(place, ring, out=place)
     return (RINGS - 1 - ring).astype(np.int64), place
+
+
+def _classes(level: int) -> tuple[Words, Words]:
+    """Return for the rings of a level, from the pole outwards, how many digits of s they keep, and where they begin.
+
+    A ring begins at the number of classes of s inside it; the last number is that of all classes of an octant.
+    """
+    kept = np.append(0, _CUTS[1][: level - OCTANTS].astype(np.int64))  # the pole, then rings of 0, 1, ... further cuts
+    return kept, np.append(0, np.cumsum(1 << kept))
+
+
+def _class(latitudes: Floats, level: int) -> Words:
+    """Return the rank from south to north of each latitude among those that the cells of a level tell apart."""
+    ring, height = _ring(90 - np.abs(latitudes))
+    outwards = level - OCTANTS - np.minimum(ring, level - OCTANTS)
+    kept, begin = _classes(level)
+    rank = begin[outwards] + (height * 2.0 ** kept[outwards]).astype(np.int64) * (outwards > 0)
+    return np.asarray(np.where(latitudes >= 0, 2 * begin[-1] - 1 - rank, rank), np.int64)
 
 
 def _colatitude_at(s: Floats) -> Floats:

@@ -1,5 +1,6 @@
 """Whole numbers cut at equal parts of their range: the cells that people look at."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from privmeasure.domains.base import Bools, Cells, Points
 from privmeasure.domains.bits import Words
 from privmeasure.domains.line import Integers, nearest_integers
+from privmeasure.domains.scales import Even, Reading, Scale
 from privmeasure.errors import ArgumentError
 
 MOST_STEPS = 1 << 20
@@ -53,6 +55,12 @@ class Steps(Integers):
         cut, below = min(level, self.cuts), max(level - self.cuts, 0)
         parts: Words = np.minimum((offsets << cut) // max(self.high - self.low, 1), (1 << cut) - 1)
         return (parts << below).view(np.uint64)
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale:
+        """Return equal parts of the range; (v - low) 2^j is below 2^53, so that its quotient has the right floor."""
+        cut = min(level, self.cuts)
+        parts = Even(self._nearest(readings), self.low, 2.0**cut, max(self.high - self.low, 1), cut)
+        return self._dealt(parts, level)
 
     def to_json(self) -> dict[str, Any]:
         """Return the bounds."""

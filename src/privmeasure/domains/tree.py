@@ -10,6 +10,7 @@ import numpy as np
 
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Points
 from privmeasure.domains.bits import Words
+from privmeasure.domains.scales import Clamped, Codes, Reading, Rounded, Scale
 from privmeasure.errors import ArgumentError
 
 DENSE = 8
@@ -42,6 +43,11 @@ class PointTree:
     def locate(self, positions: Words, level: int) -> Cells:
         """Return the cell of each point."""
         return (self.leaves.take(positions) >> max(self.depth - level, 0) << max(level - self.depth, 0)).view(np.uint64)
+
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale:
+        """Return the table of the points' cells."""
+        nearest = readings[0].then(Clamped(0, len(self.leaves) - 1), Rounded())
+        return Codes(nearest, self.locate(np.arange(len(self.leaves)), level).view(np.int64))
 
     def ranges(self, cells: Cells, level: int) -> tuple[Words, Words]:
         """Return where in `order` the points of each cell start and stop; a cell that does not exist has none."""

@@ -31,6 +31,13 @@ def is_text(type: "pa.DataType") -> bool:
     return bool(pt.is_string(type) or pt.is_large_string(type) or pt.is_string_view(type))
 
 
+def is_double(type: "pa.DataType | None") -> bool:
+    """Say whether every engine turns the values of a type into the same doubles: integers and floats, not decimals."""
+    import pyarrow.types as pt
+
+    return type is not None and (pt.is_integer(type) or pt.is_floating(type))
+
+
 def is_number(type: "pa.DataType") -> bool:
     """Say whether a type holds integers, floats or decimals."""
     import pyarrow.types as pt

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from privmeasure.domains import Box, Floats, Knots
-from privmeasure.domains.knots import from_ordered_bits, log_knots, ordered_bits
+from privmeasure.domains.knots import log_knots
+from privmeasure.domains.scales import find_edges
 from privmeasure.tables.columns.base import plural
 
 
@@ -61,18 +62,14 @@ class Axis:
     def edges(self, level: int) -> Floats:
         """Return the values at which the cells of a level begin, but for the first: public doubles, to compare with.
 
-        The cell of a value x of [low, high] is the number of edges at or below x, for every double x. Each edge is
-        found by halving the doubles between low and high, since cells never decrease from one to the next.
+        The cell of a value x of [low, high] is the number of edges at or below x, for every double x.
 
         Guarantee:  cost  64 times placing 2^level values
         """
-        box, wanted = Box([self.bounds]), np.arange(1, 1 << level, dtype=np.uint64)
-        low, high = (np.full(len(wanted), word) for word in ordered_bits(np.array([self.low, self.high], np.float64)))
-        while (low < high).any():
-            middle = (low & high) + ((low ^ high) >> 1)  # the lower middle, without overflow
-            cells = box.locate(self.place(from_ordered_bits(middle))[:, None], level)
-            low, high = np.where(cells >= wanted, low, middle + 1), np.where(cells >= wanted, middle, high)
-        return from_ordered_bits(high) + 0.0  # no negative zero
+        box = Box([self.bounds])
+        return find_edges(
+            lambda values: box.locate(self.place(values)[:, None], level), 1 << level, self.low, self.high
+        )
 
     def cell_size(self, cuts: int, unit: str, *, whole: bool = False) -> str:
         """Say how wide cells are after some cuts, in the units of the values, which may be `whole` numbers.

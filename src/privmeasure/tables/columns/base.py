@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from privmeasure.domains import Bools, Domain, Floats, Points
+from privmeasure.domains.scales import Reading, Scale, describe
 from privmeasure.errors import SchemaError
 from privmeasure.tables.arrow import absent, by_distinct, cast
 
@@ -123,6 +124,24 @@ class DataColumn(
     def cell_size(self, cuts: int) -> str:
         """Say how finely so many cuts of the present values tell them apart."""
         raise NotImplementedError
+
+    # ------------------------------------------------------------------------ what engines that count themselves ask
+
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return how the coordinates of a point follow from stored values of some types, or None.
+
+        None where the cells must be read by Arrow: text that is parsed, and types whose values engines round or order
+        in ways of their own. `first` is the number of the first source among the columns that an engine hands over.
+        """
+        return None
+
+    def scale(self, space: Domain, level: int, types: Types, first: int = 0) -> Scale | None:
+        """Return how a stored row becomes a cell of a level of `space`, which has this column's points; or None.
+
+        Guarantee:  the cells of ``space.locate(self.encode(...), level)``
+        """
+        readings = self.readings(types, first)
+        return None if readings is None else describe(space, level, readings)
 
     # ------------------------------------------------------------------------ what the rest of the house asks of a kind
 

@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Categories, Domain, Floats, Nullable, Points
-from privmeasure.tables.arrow import described, is_number, is_text, number_cells, numbers, plain_type
+from privmeasure.domains.scales import Listed, Reading
+from privmeasure.tables.arrow import described, is_double, is_number, is_text, number_cells, numbers, plain_type
 from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, has_half_characters
 
 if TYPE_CHECKING:
@@ -107,6 +108,15 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Let what is neither be missing, or false."""
         return (readings[0] if self.nullable else np.where(readings[0] == 1, 1.0, 0.0))[:, None]
+
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return 0 or 1."""
+        import pyarrow.types as pt
+
+        if types[0] is None or not (pt.is_boolean(types[0]) or is_double(types[0])):
+            return None
+        neither = np.nan if self.nullable else 0.0
+        return (Reading(first, (Listed((0.0, 1.0), neither, neither),)),)
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Nothing is clamped or unknown: what is neither true nor false counts as unparsed."""

@@ -11,8 +11,9 @@ from msgspec import Meta
 
 from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nullable, Points
+from privmeasure.domains.scales import Listed, Reading
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.arrow import cast_each, described, is_text, numbers, plain_type, recoded, whole
+from privmeasure.tables.arrow import cast_each, described, is_double, is_text, numbers, plain_type, recoded, whole
 from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean, has_half_characters, plural
 
 if TYPE_CHECKING:
@@ -272,11 +273,28 @@ class Category(DataColumn, frozen=True, tag="category"):
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Send what is unknown where the declaration says."""
-        unknown = float(self._positions[self.unknown]) if self.unknown is not None else np.nan if self.nullable else 0.0
-        positions = np.where(readings[0] < 0, unknown, readings[0])
+        positions = np.where(readings[0] < 0, self._other, readings[0])
         if not self.nullable:
-            positions[np.isnan(positions)] = unknown
+            positions[np.isnan(positions)] = self._other
         return positions[:, None]
+
+    @property
+    def _other(self) -> float:
+        """The position of what is none of the values; NaN for missing."""
+        if self.unknown is not None:
+            return float(self._positions[self.unknown])
+        return np.nan if self.nullable else 0.0
+
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return the position of the text or the number among the values."""
+        values: tuple[Any, ...] = self.values
+        if self.textual and types[0] is not None and is_text(types[0]):
+            stored = "text"
+        elif not self.textual and is_double(types[0]):
+            stored, values = "number", tuple(map(float, values))
+        else:
+            return None
+        return (Reading(first, (Listed(values, self._other, np.nan if self.nullable else self._other),), stored),)
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the cells with none of the values."""

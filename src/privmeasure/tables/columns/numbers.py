@@ -13,8 +13,9 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.domains import Box, Domain, Floats, Integers, Nullable, Points
+from privmeasure.domains.scales import Clamped, Filled, Reading, Rounded, Step, Stretched
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.arrow import described, is_number, number_cells, numbers, plain_type, whole
+from privmeasure.tables.arrow import described, is_double, is_number, number_cells, numbers, plain_type, whole
 from privmeasure.tables.columns.axes import Axis
 from privmeasure.tables.columns.base import (
     ColumnError,
@@ -126,6 +127,10 @@ class Number(DataColumn, frozen=True, tag="number"):
         """Clamp, then stretch."""
         return self.axis.place(_clamped(readings[0], self.low, self.high, self.nullable))[:, None]
 
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return the number, clamped and stretched."""
+        return _readings(self, types, first, Clamped(self.low, self.high))
+
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the numbers beyond the bounds."""
         return int(np.count_nonzero((reading < self.low) | (reading > self.high))), 0
@@ -231,6 +236,10 @@ class Integer(DataColumn, frozen=True, tag="integer"):
         """Clamp, then stretch."""
         return self.axis.place(_clamped(readings[0], self.low, self.high, self.nullable))[:, None]
 
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return the number, clamped, rounded and stretched."""
+        return _readings(self, types, first, Clamped(self.low, self.high), Rounded())
+
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the integers beyond the bounds."""
         return int(np.count_nonzero((reading < self.low) | (reading > self.high))), 0
@@ -285,6 +294,14 @@ class Integer(DataColumn, frozen=True, tag="integer"):
 
 def _nullable(column: DataColumn, domain: Domain) -> Domain:
     return Nullable(domain) if column.nullable else domain
+
+
+def _readings(column: "Number | Integer", types: Types, first: int, *steps: Step) -> tuple[Reading, ...] | None:
+    if not is_double(types[0]):
+        return None
+    reading = Reading(first, steps if column.nullable else (Filled(column.low), *steps))
+    knots = column.axis.knots
+    return (reading if knots is None else reading.then(Stretched(knots)),)
 
 
 def _clamped(values: Floats, low: float, high: float, nullable: bool) -> Floats:

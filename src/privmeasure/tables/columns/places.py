@@ -10,8 +10,9 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.domains import Box, Domain, Floats, Nullable, Points, Sphere
+from privmeasure.domains.scales import Clamped, Missing, Reading, Scale, Turned
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.arrow import described, is_number, number_cells, numbers, plain_type
+from privmeasure.tables.arrow import described, is_double, is_number, number_cells, numbers, plain_type
 from privmeasure.tables.columns.base import ColumnError, DataColumn, Tally, Types, decimals_field, plural
 
 if TYPE_CHECKING:
@@ -148,6 +149,19 @@ class Place(DataColumn, frozen=True, tag="place"):
         first = (self._bounds[1][0], self._bounds[0][0])
         points[nowhere] = np.nan if self.nullable else first
         return points
+
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return longitude and latitude, clamped; a longitude is turned into the range of the box first."""
+        if not all(map(is_double, types)):
+            return None
+        latitudes, (west, east) = self._bounds
+        turned = Reading(first + 1, (Turned(west, east, 360.0, east), Clamped(west, east)))
+        return turned, Reading(first, (Clamped(*latitudes),))
+
+    def scale(self, space: Domain, level: int, types: Types, first: int = 0) -> Scale | None:
+        """Return the cell of the place, the first one where it is nowhere."""
+        scale, readings = super().scale(space, level, types, first), self.readings(types, first)
+        return scale if self.nullable or scale is None or readings is None else Missing(readings, 0, scale)
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the cells outside the box."""

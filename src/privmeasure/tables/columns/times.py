@@ -9,6 +9,8 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.domains import Circle, Domain, Floats, Integers, Nullable, Points
+from privmeasure.domains.line import LARGEST_INTEGER
+from privmeasure.domains.scales import Clamped, Counted, Filled, Reading
 from privmeasure.tables.arrow import described, integers, is_text, nulls_where, plain_type, whole
 from privmeasure.tables.columns import clock
 from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, low_below_high, plural
@@ -91,6 +93,14 @@ class Date(DataColumn, frozen=True, tag="date"):
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Clamp."""
         return _settled(readings[0], *self._days, self.nullable)
+
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return the day, clamped."""
+        import pyarrow.types as pt
+
+        if types[0] is None or not pt.is_date32(types[0]):
+            return None
+        return (Reading(first, (Clamped(*self._days),), "days"),)
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the days beyond the bounds."""
@@ -232,6 +242,18 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
         """Clamp."""
         return _settled(readings[0], 0, self._ticks[2], self.nullable)
 
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return the step of the instant, where doubles hold its microseconds and no zone has to be known."""
+        import pyarrow.types as pt
+
+        kind, (low, step, last, unit) = types[0], self._ticks
+        if kind is None or not pt.is_timestamp(kind) or "ns" in (kind.unit, unit):
+            return None
+        ends = low - step, low + (last + 1) * step
+        if (kind.tz is None and self.timezone is not None) or max(map(abs, ends)) > LARGEST_INTEGER:
+            return None
+        return (Reading(first, (Clamped(*ends), Counted(low, step), Clamped(0, last)), "microseconds"),)
+
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the instants beyond the bounds."""
         return int(np.count_nonzero((reading < 0) | (reading > self._ticks[2]))), 0
@@ -333,6 +355,16 @@ class Time(DataColumn, frozen=True, tag="time"):
     def settle(self, readings: Sequence[Floats]) -> Points:
         """There is nothing to clamp on a circle."""
         return (readings[0] if self.nullable else np.nan_to_num(readings[0], nan=0.5))[:, None]
+
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return the middle of the step, where microseconds tell it."""
+        import pyarrow.types as pt
+
+        kind, step = types[0], clock.nanoseconds(self.resolution)
+        if kind is None or not pt.is_time(kind) or kind.unit == "ns" or step % 1000:
+            return None
+        counted = Reading(first, (Counted(0, step // 1000, 0.5),), "microseconds of the day")
+        return (counted if self.nullable else counted.then(Filled(0.5)),)
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Nothing is clamped on a circle."""

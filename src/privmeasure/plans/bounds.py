@@ -8,9 +8,11 @@ Notation:   sigma_j noise scale of level j    Delta_j sum of the diameters of le
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from privmeasure.domains import Box, Domain
+from privmeasure.estimates.acceptance import UNITS, searched_level, side_of_cut
 from privmeasure.estimates.linear import level_variances, noise_variance
 from privmeasure.transport.cells import corner_distance
 
@@ -122,13 +124,29 @@ def box_cuts(domain: Box, depth: int) -> Iterator[tuple[int, int, float, int]]:
         yield level, axis, domain.weights[axis] * 2.0 ** (level - 1 - before[axis]), last[axis] - before[axis]
 
 
-def spread_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
+def spread_norm(domain: Box, variance: Sequence[float], depth: int, *, above: int = 0) -> float:
     """Return a bound of E||xi||_BL for an error xi of total 0, its leaf masses spread evenly: T5's noise term.
 
-    The constant of E|X| <= sqrt(2/pi) sd(X) is had on a line only: elsewhere a flow has several components.
+    Only the components of the levels below `above` count: those of the levels above + 1, ..., depth.
     """
-    square = sum(variance[level] * r * r / 12 for level, _, r, _ in box_cuts(domain, depth))
-    return math.sqrt(square * (2 / math.pi if domain.width == 1 else 1.0))
+    square = sum(variance[level] * r * r / 12 for level, _, r, _ in box_cuts(domain, depth) if level > above)
+    return flow_constant(domain.width) * math.sqrt(square)
+
+
+def flow_constant(width: int) -> float:
+    """Return c with E max_a |F_a| <= c sqrt(sum_a var F_a), for a flow whose components are sums of the noise.
+
+    A sum X has E|X| <= sqrt(2/pi) sd(X). In two dimensions max(|a|, |b|) = (|a + b| + |a - b|) / 2, so the constant is
+    the same. In more, |F|_2 is the mean of |u F| over all directions u, divided by k = E|u_1|: c = sqrt(2/(pi d)) / k.
+
+    Examples:
+        >>> [round(flow_constant(d), 3) for d in (1, 2, 3, 10)]
+        [0.798, 0.798, 0.921, 0.975]
+    """
+    if width <= 2:
+        return math.sqrt(2 / math.pi)
+    k = math.gamma(width / 2) / (math.sqrt(math.pi) * math.gamma((width + 1) / 2))
+    return math.sqrt(2 / (math.pi * width)) / k
 
 
 def centre_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
@@ -143,6 +161,61 @@ def centre_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
     for level, axis, r, cuts in box_cuts(domain, depth):
         squares[axis] += variance[level] * r * r * (1 + 2 * 4.0**-cuts) / 12
     return math.sqrt(2 / math.pi) * sum(map(math.sqrt, squares))
+
+
+def weak_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
+    """Return a bound of the largest standard deviation of the integral of any 1-Lipschitz function against xi.
+
+    The means of such a function over two siblings differ by at most half the side that was cut, so a component e of
+    level j adds at most side^2 V_j / 16, and there are 2^(j-1) of them, uncorrelated.
+    """
+    levels = range(1, depth + 1)
+    return math.sqrt(sum(2.0 ** (j - 1) * variance[j] * side_of_cut(domain, j) ** 2 / 16 for j in levels))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """T6 for one tree: how far from the raw estimate a release is kept, in rows times distance, and the guarantee."""
+
+    allowed: float
+    guarantee: float
+
+
+def t6(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
+    """Return T6: a release within `allowed` of the raw estimate is kept, else the closest measure takes its place.
+
+        (1/n) [S + A + w / sqrt2 + (q + t) / 2 + s] + (mean distance from a corner of a leaf),   A = m + R + s + Q
+
+    With L the level at which a closest measure is searched: m and w bound the mean and the weak deviation of the noise
+    at the centres of the cells of L; R is what rounding to whole rows costs; s the error of the total, times the mean
+    distance from a corner of the box, t its deviation; S the noise spread over the leaves if L is the depth, else m and
+    the components below L. Below L the fallback splits by signed differences: Q is T2's sum over those levels, q its
+    deviation.
+
+    References: T6 of docs/mathematics.md; docs/proofs/accuracy.md
+    """
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    corner = corner_distance(domain, 0)
+    error = deviation = 0.0
+    if 0 in scales:
+        deviation = math.sqrt(level_variances(measured, depth, blue=True)[0])
+        error = math.sqrt(2 / math.pi) * deviation + 0.5
+    if depth == 0:
+        return Kept(0.0, error * corner / rows + corner)
+    variance = difference_variances(scales, depth, blue=True)
+    level = searched_level(domain, depth)
+    # convex order carries the law of a maximum from whole numbers to real ones, whose variance is a little larger
+    wider = math.sqrt(max(2 * float(scale) ** 2 / measured[j] for j, scale in scales.items() if j > 0))
+    mean, weak = wider * centre_norm(domain, variance, level), wider * weak_norm(domain, variance, level)
+    rounding = (1 + 2 / UNITS) * (2.0**level - 1) * domain.diameter(level) / 2
+    below = range(level + 1, depth + 1)
+    fine = sum(domain.total_diameter(j - 1) * (math.sqrt(2 / math.pi * variance[j]) + 1) / 2 for j in below)
+    spread = sum(domain.diameter(j - 1) / 2 * math.sqrt(2.0 ** (j - 1) * variance[j]) for j in below)
+    astray = corner + sum(domain.diameter(j - 1) / 2 for j in below)  # what a row too many costs in the fallback
+    noise = spread_norm(domain, variance, depth, above=level if below else 0) + (mean if below else 0.0)
+    allowed = mean + rounding + error * astray + fine
+    value = noise + allowed + weak / math.sqrt(2) + (spread + deviation * astray) / 2 + error * corner
+    return Kept(allowed, value / rows + corner_distance(domain, depth))
 
 
 def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:

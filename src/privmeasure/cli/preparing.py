@@ -140,6 +140,15 @@ def write_text(path: Path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
+def deliver(text: str, out: Path | None, *, overwrite: bool, beside: Sequence[Path | None] = ()) -> None:
+    """Write a text to a file, which is checked first, or to stdout."""
+    if out is None:
+        print(text, end="" if text.endswith("\n") else "\n")
+    else:
+        check_out(out, overwrite=overwrite, beside=beside)
+        write_text(out, text)
+
+
 def read_json(path: Path) -> Any:
     """Read a JSON file, which is public."""
     import json

@@ -107,7 +107,9 @@ def _is_ours(error: BaseException) -> bool:
 
 
 def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tuple[int, RowsAre]:
-    """Return a number of rows that anyone may see: the exact one if that is public, else with noise, at least 1.
+    """Return a number of rows that anyone may see: the exact one if that is public, else with noise, perhaps below 1.
+
+    Whoever buys the size buys it here.
 
     Guarantee:  privacy   budget-DP under "add-remove"; under "replace" the number is public
     """
@@ -119,4 +121,4 @@ def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tu
             )
         return total, "public"
     law = discrete_laplace(privacy.scale(budget))
-    return max(1, total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0])), "released"
+    return total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0]), "released"

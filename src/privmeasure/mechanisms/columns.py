@@ -28,7 +28,7 @@ from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.linear import Estimate, noise_variance
 from privmeasure.mechanisms.base import gate, public_total
 from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
-from privmeasure.mechanisms.tree import add_noise, consistent_leaves, kept_counts, noisy_levels, total_estimate
+from privmeasure.mechanisms.tree import consistent_leaves, kept_counts, noisy_levels, total_estimate
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank
 from privmeasure.noise.entropy import Key
@@ -204,18 +204,15 @@ class ColumnTree:
         PRIVATE: the number of rows is read here and nowhere else. Under "replace" it is public; else it is read only
         to be released with noise Lap_Z(D / e_0), which is e_0-DP as a person owns at most D rows.
         """
-        if self.privacy.rows_are_public:
-            (everyone,) = source.count([Partition(())])
-            total, _ = public_total(everyone.total, self.privacy, self.privacy.epsilon, key)
-            return total, [], self._split(self.rows or total)
-        split = self._split(self.rows or 1)  # what the size costs does not depend on the rows
-        if not split.size:
-            return self.rows or 1, [], split
+        public, budget = self.privacy.rows_are_public, self.privacy.epsilon
+        if not public:
+            split = self._split(self.rows or 1)  # what the size costs does not depend on the rows
+            if not (budget := split.size):
+                return self.rows or 1, [], split
         (everyone,) = source.count([Partition(())])
-        scale = self.privacy.scale(split.size)
-        true = np.array([everyone.take().sum()])
-        total = int(add_noise(true, 0, scale, key, part=0, threads=1)[0])
-        return max(1, total), [(float(total), noise_variance(scale))], self._split(self.rows or max(1, total))
+        total, _ = public_total(int(everyone.take().sum()), self.privacy, budget, key)
+        known = [] if public else [(float(total), noise_variance(self.privacy.scale(budget)))]
+        return max(1, total), known, self._split(self.rows or max(1, total))
 
     def _noisy_columns(
         self, source: Source, split: Split, key: Key, progress: Progress

@@ -222,7 +222,8 @@ class PMM:
         else:
             (everyone,) = source.count([Partition(())])
             total = everyone.total
-        total, rows_are = public_total(total, self.privacy, root, key)
+        released, rows_are = public_total(total, self.privacy, root, key)
+        total = max(1, released)
         # From here on `total` is public. The true number of rows is not read again.
         plan = self._plan(total, rows_are)
         if counts is None:

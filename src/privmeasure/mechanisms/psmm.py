@@ -185,7 +185,8 @@ class PSMM:
         rows_are: RowsAre = "released"
         if self.privacy.rows_are_public or self._buys_rows:
             true = source.count([Partition(())])[0].total if counts is None else counts.total
-            total, rows_are = public_total(true, self.privacy, self.privacy.epsilon * ROOT_SHARE, key)
+            released, rows_are = public_total(true, self.privacy, self.privacy.epsilon * ROOT_SHARE, key)
+            total = max(1, released)
         level = self._plan(total or 1, rows_are).depth
         space = space or self._space(level)
         if counts is None:

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
 from privmeasure.counts import Progress, Source
 from privmeasure.domains import Domain
-from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, SpentError
+from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError, SpentError, is_whole
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 from privmeasure.plans.plan import RowsAre
@@ -19,6 +19,7 @@ from privmeasure.privacy import Privacy
 from privmeasure.releases.base import Measure
 
 PACKAGE = "privmeasure"
+NOT_READ = " Give the number of rows to plan for: a public one, or a guess. It is not read from data."
 UNREADABLE = (
     "The data could not be read. The cause is not shown, because it may depend on the data. No noise was drawn, so "
     "nothing was spent. To find the cause, repeat it with insecure_seed= on data that are not private."
@@ -104,6 +105,13 @@ def _is_ours(error: BaseException) -> bool:
         packages += [package] if inside else []
         trace = trace.tb_next
     return packages[-1] == PACKAGE and all(p == PACKAGE or p in sys.stdlib_module_names for p in packages)
+
+
+def whole_rows(rows: object, what: str = "", advice: str = "") -> int:
+    """Return a public number of rows as one of Python; `what` it is for and `advice` stand in the error of another."""
+    if not (is_whole(rows) and 1 <= cast(int, rows) < 2**53):
+        raise ArgumentError(f"rows must be a whole number from 1 to 2**53{what}, got {rows!r}.{advice}")
+    return int(cast(int, rows))
 
 
 def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tuple[int, RowsAre]:

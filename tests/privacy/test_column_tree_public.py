@@ -4,6 +4,8 @@ Every noisy value of a first release is recorded and forced upon a second one, o
 number of them. If anything else were read, the second release would differ.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
 from reference.reachable import reachable
+from reference.total import noisy_total
 
 DOMAIN = Product([Box([(0, 1)]), Integers(0, 60), Categories(5), Nullable(Categories(3)), Categories(1)])
 ROWS = 20_000
@@ -32,8 +35,9 @@ class Tape:
     def __init__(self, monkeypatch):
         self.noisy, self.winners, self.playing = {}, {}, False
         self.add_noise, self.noisy_max = tree.add_noise, pairs.noisy_max
-        for module in (tree, pairs, column_tree):
+        for module in (tree, pairs):
             monkeypatch.setattr(module, "add_noise", self.noise)
+        monkeypatch.setattr(column_tree, "public_total", partial(noisy_total, self.noise))
         monkeypatch.setattr(pairs, "noisy_max", self.winner)
 
     def noise(self, counts, level, scale, key, part, threads):

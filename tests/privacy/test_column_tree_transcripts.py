@@ -17,7 +17,7 @@ Four columns of two values: with three columns only one pair is left for the sec
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -32,6 +32,7 @@ from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
 from reference.selection import winners
+from reference.total import noisy_total
 
 COLUMNS, EPSILON = 4, 8
 ROWS = list(product(range(2), repeat=COLUMNS))
@@ -113,8 +114,9 @@ class Stage:
         tuning = replace(TUNED, fewest_pairs=Fraction(1, 2)) if part else replace(TUNED, least_rows=1e-6)
         self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}
-        for module in (tree, pairs, column_tree):
+        for module in (tree, pairs):
             patch.setattr(module, "add_noise", self._noise)
+        patch.setattr(column_tree, "public_total", partial(noisy_total, self._noise))
         patch.setattr(pairs, "noisy_max", self._winner)
         self.pairs = (2, 0) if part else (3, 3)
         if true_model:

@@ -15,7 +15,7 @@ import privmeasure
 PACKAGE = "privmeasure"
 
 LAYERS = [
-    {"errors", "privacy", "threads", "version", "origin", "rounding", "spending"},
+    {"errors", "privacy", "threads", "version", "origin", "outputs", "rounding", "spending"},
     {"domains"},
     {"transport", "noise", "conditions"},
     {"estimates", "model"},
@@ -49,6 +49,7 @@ PUBLIC = [
     "threads",
     "version",
     "origin",
+    "outputs",
     "rounding",
     "spending",
     "domains",

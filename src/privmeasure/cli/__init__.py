@@ -22,8 +22,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
 )
-for command in (plan.plan, fit.fit, sample.sample, synthesize.synthesize, inspect.inspect, evaluate.evaluate):
-    app.command(help=options.help_of(command))(command)
+commands = (plan.plan, fit.fit, sample.sample, synthesize.synthesize, inspect.inspect, evaluate.evaluate)
+options.add_commands(app, {command.__name__: command for command in commands})
 app.add_typer(schema.app, name="schema")
 app.add_typer(ledger.app, name="ledger")
 

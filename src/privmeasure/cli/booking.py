@@ -3,14 +3,37 @@
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from privmeasure.cli import options
 from privmeasure.cli.terminal import progress
 from privmeasure.errors import ArgumentError, LedgerFileError, PrivmeasureError
 
 if TYPE_CHECKING:
     from privmeasure.ledger import Reservation
     from privmeasure.synthesizer import Synthesizer
+
+
+class Booking(NamedTuple):
+    """The book that is to count a release, if any, and what it is told."""
+
+    ledger: options.LedgerFile = None
+    dataset: options.Dataset = None
+    note: options.Note = ""
+    user: options.User = None
+
+    def reserve(self, synthesizer: "Synthesizer") -> "Reservation | None":
+        """Make an entry for a release, before the data are opened; None without a book."""
+        if (self.ledger is None) != (self.dataset is None):
+            raise ArgumentError("--ledger and --dataset go together: the file, and the name of the data set in it.")
+        if self.ledger is None or self.dataset is None:
+            for name in ("note", "user"):
+                if getattr(self, name):
+                    raise ArgumentError(f"--{name} is for the ledger: give --ledger and --dataset as well.")
+            return None
+        from privmeasure.ledger import Ledger
+
+        return Ledger(self.ledger).reserve(self.dataset, synthesizer, note=self.note, user=self.user)
 
 
 @dataclass
@@ -67,22 +90,14 @@ class Cost:
 
 
 def fit_booked(
-    synthesizer: "Synthesizer",
-    data: Path,
-    *,
-    newlines_in_cells: bool,
-    ledger: Path | None,
-    dataset: str | None,
-    note: str,
-    user: str | None,
-    shown: bool,
+    synthesizer: "Synthesizer", data: Path, booking: Booking, *, newlines_in_cells: bool, shown: bool
 ) -> Cost:
     """Spend epsilon on a table: booked before it is opened, with a bar while it is read; freed if nothing was spent.
 
     A book that cannot be written after the fit is no reason to lose what epsilon bought: the entry counts as it is.
     A book that is gone, or was replaced by another, is one.
     """
-    reservation, finished = _reserved(ledger, dataset, synthesizer, note=note, user=user), False
+    ledger, reservation, finished = booking.ledger, booking.reserve(synthesizer), False
     try:
         with reservation or nullcontext(), progress("reading", shown=shown) as advance:
             synthesizer.fit(data, progress=advance, newlines_in_cells=newlines_in_cells)
@@ -92,18 +107,3 @@ def fit_booked(
             raise
         return Cost(synthesizer.privacy.epsilon, ledger, reservation, settled=False)
     return Cost(synthesizer.privacy.epsilon, ledger, reservation)
-
-
-def _reserved(
-    ledger: Path | None, dataset: str | None, synthesizer: "Synthesizer", *, note: str, user: str | None
-) -> "Reservation | None":
-    if (ledger is None) != (dataset is None):
-        raise ArgumentError("--ledger and --dataset go together: the file, and the name of the data set in it.")
-    if ledger is None or dataset is None:
-        for name, value in (("note", note), ("user", user)):
-            if value:
-                raise ArgumentError(f"--{name} is for the ledger: give --ledger and --dataset as well.")
-        return None
-    from privmeasure.ledger import Ledger
-
-    return Ledger(ledger).reserve(dataset, synthesizer, note=note, user=user)

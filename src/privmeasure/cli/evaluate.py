@@ -62,11 +62,10 @@ def evaluate(
         private = None if release is None else release.private  # of a table nobody can say
         terminal.emit(found.to_json() | {"private": private, "warnings": warnings})
         return
-    for warning in warnings:
-        terminal.warn(warning)
-    terminal.tell(STAMP)
+    terminal.Voice().warn(*warnings)
+    print(STAMP)
     _show(found)
-    terminal.tell(STAMP)
+    print(STAMP)
 
 
 def names_of(schema: Any) -> list[str]:

@@ -10,6 +10,7 @@ from privmeasure.errors import ArgumentError
 
 
 def inspect(
+    *,
     release: options.ReleaseFile,
     certificate: Annotated[
         bool,
@@ -18,8 +19,7 @@ def inspect(
             help="How close this very release is, by what was released: takes a few seconds.",
         ),
     ] = True,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: terminal.Voice,
 ) -> None:
     """Show what a release says about itself: its promise, what was measured, its columns, its guarantee.
 
@@ -37,14 +37,15 @@ def inspect(
     loaded = read_release(release)
     schema = getattr(loaded, "schema", None)  # releases of points, made in Python, have none
     columns = [] if schema is None else resolutions(schema, loaded.plan)
-    certified = _certificate(loaded, shown=not (json or quiet)) if certificate else None
-    if json:
+    certified = _certificate(loaded, shown=voice.in_words) if certificate else None
+    digest = None if schema is None else schema_digest(schema.to_json())
+    if voice.json:
         terminal.emit(
             {
                 "private": loaded.private,
                 "id": None if loaded.origin is None else loaded.origin.id,
                 "version": None if loaded.origin is None else loaded.origin.version,
-                "schema_digest": None if schema is None else schema_digest(schema.to_json()),
+                "schema_digest": digest,
                 "plan": loaded.plan.to_json(),
                 "guarantee": loaded.plan.guarantee,
                 "certificate": None if certified is None else certified.to_json(),
@@ -54,12 +55,12 @@ def inspect(
         )
         return
     if not loaded.private:
-        terminal.warn(NOT_PRIVATE, quiet=quiet)
-    terminal.tell(str(loaded.plan), quiet=quiet)
-    terminal.tell(_identity(loaded.origin, None if schema is None else schema_digest(schema.to_json())), quiet=quiet)
+        voice.warn(NOT_PRIVATE)
+    voice.tell(str(loaded.plan))
+    voice.tell(_identity(loaded.origin, digest))
     if certified is not None:
-        terminal.tell(str(certified), quiet=quiet)
-    if columns and not quiet:
+        voice.tell(str(certified))
+    if columns and voice.in_words:
         lines = [[column.name, f"{column.cuts}", column.text] for column in columns]
         terminal.table("\nHow finely each column was told apart", ["column", "cuts", "resolved to"], lines)
 

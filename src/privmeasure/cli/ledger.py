@@ -1,6 +1,5 @@
 """`privmeasure ledger`: what was spent on which data set."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +7,7 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.exporting import to_csv, to_json
-from privmeasure.cli.preparing import check_out, write_text
+from privmeasure.cli.preparing import deliver
 from privmeasure.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -26,13 +25,13 @@ Name = Annotated[str, typer.Argument(help="The name of the data set: yours, not 
 
 
 def open_account(
+    *,
     book: Book,
     dataset: Name,
     cap: Annotated[str, typer.Option("--cap", help="The most epsilon that all releases together may spend.")],
     neighbours: options.NeighboursOption,
     rows_per_person: options.RowsPerPerson = 1,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: terminal.Voice,
 ) -> None:
     """Open the account of a data set, with a cap. Makes the file if there is none.
 
@@ -51,10 +50,7 @@ def open_account(
         neighbours=options.read_neighbours(neighbours),
         rows_per_person=rows_per_person,
     )
-    if json:
-        terminal.emit(account.to_json())
-    else:
-        terminal.tell(f"{account.dataset!r} is open: epsilon may add up to {cap}.", quiet=quiet)
+    voice.answer(account.to_json(), f"{account.dataset!r} is open: epsilon may add up to {cap}.")
 
 
 def show(book: Book, dataset: Name, json: options.Json = False) -> None:
@@ -79,8 +75,8 @@ def show(book: Book, dataset: Name, json: options.Json = False) -> None:
         value |= {"entries": [entry.to_json() for entry in entries], "raises": [one.to_json() for one in raises]}
         terminal.emit(value | {"warnings": [*collisions, *_over(account, left)]})
         return
-    _warn([*collisions, *_over(account, left)])
-    terminal.tell(
+    terminal.Voice().warn(*collisions, *_over(account, left))
+    print(
         f"{account.dataset!r}: {fraction_text(spent)} of {fraction_text(account.cap)} is spent, {fraction_text(left)} "
         f"is left (neighbours: {account.neighbours}, up to {account.rows_per_person} rows per person).\n"
         "Whoever sees all releases below sees no more than one release at the sum of what counts."
@@ -108,19 +104,19 @@ def list_accounts(book: Book, json: options.Json = False) -> None:
         ]
         terminal.emit([a.to_json() | extra for (a, _), extra in zip(sums, more, strict=True)])
         return
-    _warn([*_collisions(ledger), *(line for a, s in sums for line in _over(a, a.cap - s))])
+    terminal.Voice().warn(*_collisions(ledger), *(line for a, s in sums for line in _over(a, a.cap - s)))
     lines = [[a.dataset, a.neighbours, *map(fraction_text, (a.cap, s, a.cap - s))] for a, s in sums]
     terminal.table("", ["data set", "neighbours", "cap", "spent", "left"], lines)
 
 
 def raise_cap(
+    *,
     book: Book,
     dataset: Name,
     cap: Annotated[str, typer.Option("--cap", help="The new cap, above the present one.")],
     reason: Annotated[str, typer.Option("--reason", help="Why: it is kept, and shown to whoever asks.")],
     user: options.User = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: terminal.Voice,
 ) -> None:
     """Raise the cap of a data set. Who did it, when, from what, to what and why is kept. A cap is never lowered.
 
@@ -131,14 +127,11 @@ def raise_cap(
     from privmeasure.ledger import Ledger, fraction_text
 
     raised = Ledger(book).raise_cap(dataset, cap=options.read_epsilon(cap, "cap"), reason=reason, user=user)
-    if json:
-        terminal.emit(raised.to_json())
-    else:
-        before, after = fraction_text(raised.before), fraction_text(raised.cap)
-        terminal.tell(f"The cap of {raised.dataset!r} was raised from {before} to {after}.", quiet=quiet)
+    before, after = fraction_text(raised.before), fraction_text(raised.cap)
+    voice.answer(raised.to_json(), f"The cap of {raised.dataset!r} was raised from {before} to {after}.")
 
 
-def close(book: Book, release: options.ReleaseFile, json: options.Json = False, quiet: options.Quiet = False) -> None:
+def close(*, book: Book, release: options.ReleaseFile, voice: terminal.Voice) -> None:
     """Settle the pending entry of a release, given its file: it is spent, and the digest of the file is kept.
 
     For a run that was killed after it had saved. Nothing frees the entry of a run that is gone: nobody knows what was
@@ -151,17 +144,14 @@ def close(book: Book, release: options.ReleaseFile, json: options.Json = False, 
     from privmeasure.ledger import Ledger
 
     entry = Ledger(book).close(release)
-    if json:
-        terminal.emit(entry.to_json())
-    else:
-        terminal.tell(f"Entry {entry.number} of {entry.dataset!r} is spent; {release} is its release.", quiet=quiet)
+    voice.answer(entry.to_json(), f"Entry {entry.number} of {entry.dataset!r} is spent; {release} is its release.")
 
 
 def merge(
+    *,
     book: Book,
     other: Annotated[Path, typer.Argument(help="Another ledger, which is only read.", show_default=False)],
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: terminal.Voice,
 ) -> None:
     """Add what another ledger holds, so that releases of two machines are counted together.
 
@@ -177,15 +167,12 @@ def merge(
     ledger = Ledger(book)
     merged = ledger.merge(other)
     warnings = [line for name in merged.over for line in _over(ledger.account(name), ledger.remaining(name))]
-    if json:
-        terminal.emit(merged.to_json() | {"warnings": warnings})
-        return
-    terminal.tell(
+    voice.answer(
+        merged.to_json() | {"warnings": warnings},
         f"{book} has {merged.entries} new entries, {merged.accounts} new accounts and {merged.raises} new raises of "
         f"caps; {merged.settled} entries were settled.",
-        quiet=quiet,
     )
-    _warn(warnings, quiet=quiet)
+    voice.warn(*warnings)
 
 
 def migrate(book: Book, quiet: options.Quiet = False) -> None:
@@ -201,21 +188,19 @@ def migrate(book: Book, quiet: options.Quiet = False) -> None:
     from privmeasure.ledger import Ledger
 
     Ledger(book).migrate()
-    terminal.tell(f"{book} is of the present format.", quiet=quiet)
+    terminal.Voice(quiet=quiet).tell(f"{book} is of the present format.")
 
 
 def export(
+    *,
     book: Book,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
-    ] = None,
+    out: options.TextOut = None,
     kind: Annotated[
         str | None,
         typer.Option("--format", metavar="csv|json", help="The format; without it by the suffix of --out, else CSV."),
     ] = None,
     overwrite: options.Overwrite = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: terminal.Voice,
 ) -> None:
     """Write all accounts, entries and raises of caps, for people and programs that do not read SQLite.
 
@@ -228,20 +213,15 @@ def export(
     """
     from privmeasure.ledger import Ledger
 
-    chosen = kind or ("json" if json and out is None else "" if out is None else out.suffix.lower().lstrip("."))
+    chosen = kind or ("json" if voice.json and out is None else "" if out is None else out.suffix.lower().lstrip("."))
     if chosen not in ("csv", "json", ""):
         raise ArgumentError(f"--format must be csv or json, or the suffix of --out one of them, got {chosen[:40]!r}.")
     contents = Ledger(book).contents()
     text = to_json(contents) if chosen == "json" else to_csv(contents)
-    if out is None:
-        print(text, end="")
-        return
-    check_out(out, overwrite=overwrite, beside=[book])
-    write_text(out, text)
-    if json:
-        terminal.emit({"out": str(out), "accounts": len(contents.accounts), "entries": len(contents.entries)})
-    else:
-        terminal.tell(f"{len(contents.entries)} entries written to {out}", quiet=quiet)
+    deliver(text, out, overwrite=overwrite, beside=[book])
+    if out is not None:
+        value = {"out": str(out), "accounts": len(contents.accounts), "entries": len(contents.entries)}
+        voice.answer(value, f"{len(contents.entries)} entries written to {out}")
 
 
 # ---------------------------------------------------------------------------------------------------------- words
@@ -294,20 +274,16 @@ def _over(account: "Account", left: Any) -> list[str]:
     ]
 
 
-def _warn(lines: list[str], *, quiet: bool = False) -> None:
-    for line in lines:
-        terminal.warn(line, quiet=quiet)
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "open": open_account,
-    "show": show,
-    "list": list_accounts,
-    "raise": raise_cap,
-    "close": close,
-    "merge": merge,
-    "migrate": migrate,
-    "export": export,
-}
-for name, command in COMMANDS.items():
-    app.command(name, help=options.help_of(command))(command)
+options.add_commands(
+    app,
+    {
+        "open": open_account,
+        "show": show,
+        "list": list_accounts,
+        "raise": raise_cap,
+        "close": close,
+        "merge": merge,
+        "migrate": migrate,
+        "export": export,
+    },
+)

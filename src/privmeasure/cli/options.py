@@ -1,10 +1,10 @@
 """The options that commands share: the same name, the same meaning, everywhere."""
 
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -75,6 +75,9 @@ NewlinesInCells = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write; - for CSV on stdout.")]
+TextOut = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout; errors too. No progress.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
@@ -176,5 +179,41 @@ def help_of(command: Callable[..., None]) -> str:
         >>> help_of(greet)
         'Say hello.\\n\\n  greet world'
     """
-    paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     return "\n\n".join(text if text.startswith(" ") else " ".join(text.split()) for text in paragraphs)
+
+
+def unfolded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes the options of its groups one by one: a parameter that is a NamedTuple is a group.
+
+    Examples:
+        >>> from typing import NamedTuple
+        >>> class Colours(NamedTuple):
+        ...     red: int = 0
+        ...     blue: int = 0
+        >>> def paint(wall: str, colours: Colours) -> None:
+        ...     print(wall, colours)
+        >>> inspect.signature(unfolded(paint))
+        <Signature (*, wall: str, red: int = 0, blue: int = 0)>
+        >>> unfolded(paint)(wall="north", red=3, blue=0)
+        north Colours(red=3, blue=0)
+    """
+    own = inspect.signature(command).parameters
+    groups: dict[str, Any] = {name: one.annotation for name, one in own.items() if hasattr(one.annotation, "_fields")}
+    single = [inspect.signature(groups[n]).parameters.values() if n in groups else [one] for n, one in own.items()]
+
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(*map(given.pop, group._fields))
+        command(**given)
+
+    cast(Any, run).__signature__ = inspect.Signature(
+        [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameters in single for parameter in parameters]
+    )
+    return run
+
+
+def add_commands(app: typer.Typer, commands: Mapping[str, Callable[..., None]]) -> None:
+    """Give an application its commands, by name."""
+    for name, command in commands.items():
+        app.command(name, help=help_of(command))(unfolded(command))

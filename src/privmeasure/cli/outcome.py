@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privmeasure.cli import terminal
 from privmeasure.cli.booking import Cost
+from privmeasure.cli.terminal import Voice, emit
 from privmeasure.errors import NoRowsError
 
 if TYPE_CHECKING:
@@ -23,44 +23,25 @@ def show_outcome(
     written: dict[str, Any],
     words: str,
     cost: Cost,
+    voice: Voice,
     *,
     warnings: list[str],
-    json: bool,
-    quiet: bool,
     to_stderr: bool = False,
 ) -> None:
     """Show what was written, the plan, the mechanism and why, the warnings of `plan` at the released rows, the cost."""
-    with _said(written, cost):
-        _show(synthesizer, written, words, cost, warnings=warnings, json=json, quiet=quiet, to_stderr=to_stderr)
-
-
-def _show(
-    synthesizer: "Synthesizer",
-    written: dict[str, Any],
-    words: str,
-    cost: Cost,
-    *,
-    warnings: list[str],
-    json: bool,
-    quiet: bool,
-    to_stderr: bool,
-) -> None:
     from privmeasure.tables.advice import advice
 
-    plan = synthesizer.plan_
-    if synthesizer.schema is not None:
-        warnings = [*warnings, *advice(synthesizer.schema, plan)]
-    if json:
-        found = {"plan": plan.to_json(), "choice": synthesizer.choice, "guarantee": plan.guarantee}
-        terminal.emit(written | {"id": synthesizer.release_id} | found | cost.to_json() | {"warnings": warnings})
-        return
-    for warning in warnings:
-        terminal.warn(warning, quiet=quiet)
-    terminal.tell(
-        f"{plan}\nchosen     {plan.mechanism!r}: {synthesizer.choice}\nwritten    {words}\nspent      {cost.words()}",
-        quiet=quiet,
-        to_stderr=to_stderr,
-    )
+    with _said(written, cost):
+        plan, choice = synthesizer.plan_, synthesizer.choice
+        if synthesizer.schema is not None:
+            warnings = [*warnings, *advice(synthesizer.schema, plan)]
+        if voice.json:
+            made = {"id": synthesizer.release_id, "plan": plan.to_json(), "choice": choice, "guarantee": plan.guarantee}
+            emit(written | made | cost.to_json() | {"warnings": warnings})
+            return
+        voice.warn(*warnings)
+        how = f"{plan}\nchosen     {plan.mechanism!r}: {choice}"
+        voice.tell(f"{how}\nwritten    {words}\nspent      {cost.words()}", to_stderr=to_stderr)
 
 
 @contextmanager
@@ -78,10 +59,10 @@ def _said(written: dict[str, Any], cost: Cost) -> Iterator[None]:
 
 
 @contextmanager
-def kept(path: Path, synthesizer: "Synthesizer", *, ledger: Path | None, release: Path | None = None) -> Iterator[None]:
+def kept(path: Path, cost: Cost, *, release: Path | None = None) -> Iterator[None]:
     """Say, where a file cannot be written after the fit, that epsilon is gone all the same, and who counts it."""
-    counted = f"the ledger {ledger} counts it" if ledger is not None else "no ledger counts it: note it yourself"
-    spent = f"The fit was finished, so epsilon = {float(synthesizer.privacy.epsilon):g} counts as spent; {counted}."
+    counted = f"the ledger {cost.ledger} counts it" if cost.ledger else "no ledger counts it: note it yourself"
+    spent = f"The fit was finished, so epsilon = {float(cost.epsilon):g} counts as spent; {counted}."
     try:
         yield
     except NoRowsError as error:
@@ -100,3 +81,10 @@ def kept(path: Path, synthesizer: "Synthesizer", *, ledger: Path | None, release
             else f"The release {release} is kept: make room, and draw from it with `privmeasure sample`, for free."
         )
         raise OSError(f"{path} was not written: {reason}. {spent} {again}") from None
+
+
+def save(synthesizer: "Synthesizer", path: Path, cost: Cost) -> list[str]:
+    """Write the release and note its digest in the book; return what there is to warn of."""
+    with kept(path, cost):
+        synthesizer.save(path)
+    return cost.record(path)

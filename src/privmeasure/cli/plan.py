@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.promise import promised
+from privmeasure.cli.promise import Asked, Chosen, promised
 
 if TYPE_CHECKING:
     from privmeasure.plans.columns import ColumnPlan
@@ -16,19 +16,14 @@ EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
 
 
 def plan(
-    schema: options.SchemaFile,
-    epsilon: options.Epsilon,
-    neighbours: options.NeighboursOption,
+    *,
+    asked: Asked,
     rows: Annotated[int, typer.Option("--rows", min=1, help="The number of rows to plan for: public, or a guess.")],
-    rows_per_person: options.RowsPerPerson = 1,
-    columns: options.Columns = None,
-    mechanism: options.Mechanism = "auto",
-    depth: options.Depth = None,
+    chosen: Chosen,
     epsilons: Annotated[str, typer.Option("--epsilons", help="The epsilons of the table, to compare.")] = ",".join(
         EPSILONS
     ),
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: terminal.Voice,
 ) -> None:
     """Show what would be measured and guaranteed. Reads the schema alone: nothing private, nothing spent.
 
@@ -42,42 +37,29 @@ def plan(
     """
     from privmeasure.tables.advice import advice, resolutions
 
-    with terminal.progress("planning", shown=not (json or quiet)):
-        declared, synthesizer = promised(
-            schema,
-            columns=columns,
-            epsilon=epsilon,
-            neighbours=neighbours,
-            rows_per_person=rows_per_person,
-            mechanism=mechanism,
-            depth=depth,
-        )
+    with terminal.progress("planning", shown=voice.in_words):
+        declared, synthesizer = promised(asked, chosen)
         planned = synthesizer.plan(rows)
         compared = synthesizer.guarantees(
             rows, [options.read_epsilon(text, "epsilons") for text in epsilons.split(",")]
         )
         resolved = resolutions(declared, planned)
         warnings = advice(declared, planned)
-    if json:
-        terminal.emit(
-            {
-                "plan": planned.to_json(),
-                "choice": synthesizer.choice,
-                "guarantee": planned.guarantee,
-                "vacuous": planned.vacuous,
-                "columns": [column.to_json() for column in resolved],
-                "warnings": warnings,
-                "epsilons": [_figures(other) for other in compared],
-            }
-        )
-        return
-    terminal.tell(f"{planned}\nchosen     {planned.mechanism!r}: {synthesizer.choice}", quiet=quiet)
-    if not quiet:
+    found = {
+        "plan": planned.to_json(),
+        "choice": synthesizer.choice,
+        "guarantee": planned.guarantee,
+        "vacuous": planned.vacuous,
+        "columns": [column.to_json() for column in resolved],
+        "warnings": warnings,
+        "epsilons": [_figures(other) for other in compared],
+    }
+    voice.answer(found, f"{planned}\nchosen     {planned.mechanism!r}: {synthesizer.choice}")
+    if voice.in_words:
         lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
         terminal.table(*(_of_trees(compared) if planned.joint else _of_columns(compared)))
-    for warning in warnings:
-        terminal.warn(warning, quiet=quiet)
+    voice.warn(*warnings)
 
 
 def _figures(plan: "Promise") -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What commands share, and `sample` and `inspect` too: schemas and releases, outputs, rows. No data are opened here."""
 
-import os
 import shutil
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privmeasure.cli.options import read_columns
 from privmeasure.cli.terminal import progress
 from privmeasure.errors import ArgumentError, SchemaError
+from privmeasure.outputs import check_place, part_beside
 
 if TYPE_CHECKING:
     from privmeasure.tables.schema import Schema
@@ -56,22 +56,20 @@ def read_release(path: Path) -> Any:
 
 def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), option: str = "--out") -> None:
     """Refuse an output that exists, cannot be written or is one of the other files, before anything is spent on it."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the path of a file.")
-    taken = [other.resolve() for other in beside if other is not None]
-    if any(path.resolve() in (other, *(Path(f"{other}{end}") for end in SQLITE)) for other in taken):
+    others = [other.resolve() for other in beside if other is not None and not path.is_dir()]
+    if any(path.resolve() in (other, *(Path(f"{other}{end}") for end in SQLITE)) for other in others):
         raise ArgumentError(f"{path} would be written over another file of this command. Give every file its own path.")
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists already. Give another {option}, or --overwrite to replace it.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or write elsewhere.")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"The folder {path.parent} cannot be written: choose another, or ask for access.")
+    check_place(
+        path,
+        overwrite=overwrite,
+        taken=f"{{path}} exists already. Give another {option}, or --overwrite to replace it.",
+        closed="The folder {path.parent} cannot be written: choose another, or ask for access.",
+    )
 
 
 def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), json: bool = False) -> None:
     """Refuse an output that is no kind of table, exists, or cannot be written, before anything is spent on it."""
-    from privmeasure.tables.writing import check_target
+    from privmeasure.tables.suffixes import kind_of
 
     if path == STDOUT:
         if json:
@@ -80,7 +78,7 @@ def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None
             )
         return
     check_out(path, overwrite=overwrite, beside=beside)
-    check_target(path, overwrite=overwrite)
+    kind_of(path)
 
 
 def write_rows(
@@ -132,12 +130,18 @@ def _tables(release: Any, number: int | None, seed: int | None, where: str | Non
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file: beside its place first, so that no half file is ever left there."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
+    with part_beside(path) as beside:
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+
+
+def deliver(text: str, out: Path | None, *, overwrite: bool, beside: Sequence[Path | None] = ()) -> None:
+    """Write a text to a file, which is checked first, or to stdout."""
+    if out is None:
+        print(text, end="" if text.endswith("\n") else "\n")
+    else:
+        check_out(out, overwrite=overwrite, beside=beside)
+        write_text(out, text)
 
 
 def read_json(path: Path) -> Any:

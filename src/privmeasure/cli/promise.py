@@ -1,7 +1,6 @@
 """From what was typed to a synthesizer: the same for every command that plans or spends."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from privmeasure.cli import options
 from privmeasure.cli.preparing import read_schema
@@ -11,30 +10,38 @@ if TYPE_CHECKING:
     from privmeasure.tables import Schema
 
 
+class Asked(NamedTuple):
+    """What must be said: of which table, and what is promised."""
+
+    schema: options.SchemaFile
+    epsilon: options.Epsilon
+    neighbours: options.NeighboursOption
+
+
+class Chosen(NamedTuple):
+    """What may be said beside it."""
+
+    rows_per_person: options.RowsPerPerson = 1
+    columns: options.Columns = None
+    mechanism: options.Mechanism = "auto"
+    depth: options.Depth = None
+
+
 def promised(
-    schema: Path,
-    *,
-    columns: str | None,
-    epsilon: str,
-    neighbours: str,
-    rows_per_person: int,
-    mechanism: str,
-    depth: int | None,
-    rows: int | None = None,
-    threads: int | None = None,
+    asked: Asked, chosen: Chosen, *, rows: int | None = None, threads: int | None = None
 ) -> "tuple[Schema, Synthesizer]":
     """Return a schema file's schema and the synthesizer of a promise, or say what is wrong. No data are opened."""
     from privmeasure.synthesizer import Synthesizer
 
-    declared = read_schema(schema, columns)
+    declared = read_schema(asked.schema, chosen.columns)
     synthesizer = Synthesizer(
         declared,
-        epsilon=options.read_epsilon(epsilon),
-        neighbours=options.read_neighbours(neighbours),
+        epsilon=options.read_epsilon(asked.epsilon),
+        neighbours=options.read_neighbours(asked.neighbours),
         rows=rows,
-        rows_per_person=rows_per_person,
-        mechanism=options.read_mechanism(mechanism),
-        depth=depth,
+        rows_per_person=chosen.rows_per_person,
+        mechanism=options.read_mechanism(chosen.mechanism),
+        depth=chosen.depth,
         threads=threads,
     )
     return declared, synthesizer

@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
-from privmeasure.cli import options, terminal
+from privmeasure.cli import options
 from privmeasure.cli.preparing import NOT_PRIVATE, STDOUT, check_table_out, read_release, write_rows
+from privmeasure.cli.terminal import Voice
 
 
 def sample(
+    *,
     release: options.ReleaseFile,
     out: options.Out,
     number: options.Rows = None,
@@ -18,8 +20,7 @@ def sample(
     ] = None,
     seed: options.Seed = None,
     overwrite: options.Overwrite = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: Voice,
 ) -> None:
     """Write synthetic rows from a release: free, any number, in bounded memory.
 
@@ -33,14 +34,10 @@ def sample(
       privmeasure sample people.release -o thousand.parquet -n 1000 --seed 7
       privmeasure sample people.release -o women.csv -n 500 --where "sex = 'F'"
     """
-
-    check_table_out(out, overwrite=overwrite, beside=[release], json=json)
+    check_table_out(out, overwrite=overwrite, beside=[release], json=voice.json)
     loaded = read_release(release)
     warnings = [] if loaded.private else [NOT_PRIVATE]
-    for warning in warnings if not json else []:
-        terminal.warn(warning, quiet=quiet)
-    rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=not (json or quiet), where=where)
-    if json:
-        terminal.emit({"out": str(out), "rows": rows, "private": loaded.private, "warnings": warnings})
-    else:
-        terminal.tell(f"{rows:,} synthetic rows written to {out}", quiet=quiet, to_stderr=out == STDOUT)
+    voice.warn(*warnings)
+    rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=voice.in_words, where=where)
+    value = {"out": str(out), "rows": rows, "private": loaded.private, "warnings": warnings}
+    voice.answer(value, f"{rows:,} synthetic rows written to {out}", to_stderr=out == STDOUT)

@@ -1,7 +1,6 @@
 """`privmeasure schema`: write, check, import and describe the public declaration of a table."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.opening import check_header
-from privmeasure.cli.preparing import check_out, read_json, read_schema, write_text
+from privmeasure.cli.preparing import deliver, read_json, read_schema
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -18,12 +17,8 @@ app = typer.Typer(
     "data would reveal its largest value. So nothing here looks at values, but for `check --data`, which is stamped.",
 )
 
-Target = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
-]
 
-
-def init(data: options.Data, out: Target = None, overwrite: options.Overwrite = False) -> None:
+def init(data: options.Data, out: options.TextOut = None, overwrite: options.Overwrite = False) -> None:
     """Write a template from the header and the storage types of a table: every bound is yours to fill in.
 
     It does not look at values: bounds and categories that were read off the data would be published with the schema,
@@ -37,7 +32,7 @@ def init(data: options.Data, out: Target = None, overwrite: options.Overwrite = 
     from privmeasure.tables.template import template
 
     table = open_table(data)
-    _deliver(template(table.names, table.types), out, overwrite=overwrite)
+    deliver(template(table.names, table.types), out, overwrite=overwrite)
     print(
         "Now fill in every bound and category, from knowledge of the subject. Values were not looked at: a bound that "
         "is read off the data reveals it.",
@@ -46,14 +41,14 @@ def init(data: options.Data, out: Target = None, overwrite: options.Overwrite = 
 
 
 def check(
+    *,
     schema: Annotated[Path, typer.Argument(help="A schema, a TOML file.", show_default=False)],
     data: Annotated[
         Path | None,
         typer.Option("--data", help="Also count what would be clamped or not parsed in this table. CONFIDENTIAL."),
     ] = None,
     newlines_in_cells: options.NewlinesInCells = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: terminal.Voice,
 ) -> None:
     """Explain what is wrong with a schema, by line; with --data, count what would be changed on the way in.
 
@@ -72,40 +67,38 @@ def check(
     declared = read_schema(schema)
     if data is not None:
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
-        with terminal.progress("counting", shown=not (json or quiet)):
+        with terminal.progress("counting", shown=voice.in_words):
             table, unread = check_header(data, declared, newlines_in_cells=newlines_in_cells), UnreadRows()
             columns = [source for name, column in declared.data.items() for source in column.sources(name)]
             changes = count_changes(declared, table.batches(columns, unread=unread), unread)
-        if json:
+        if voice.json:
             terminal.emit(changes.to_json())
+        if not voice.in_words:  # the schema, the header and the file are fine: the exit code says so
             return
-        if quiet:  # the schema, the header and the file are fine: the exit code says so
-            return
-        terminal.tell(STAMP)
+        print(STAMP)
         heads = ["column", "missing", "not parsed", "clamped", "unknown value"]
         rows = [[name, *map(str, (t.missing, t.unparsed, t.clamped, t.unknown))] for name, t in changes.columns.items()]
         terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
-        terminal.tell(
+        print(
             f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
             "them a quote does not end."
         )
-        terminal.tell(STAMP)
+        print(STAMP)
         return
     remarks, digest = schema_advice(declared), schema_digest(declared.to_json())
-    if json:
-        terminal.emit({"valid": True, "columns": list(declared.columns), "digest": digest, "warnings": remarks})
-        return
-    terminal.tell(f"{schema} is fine: {len(declared.columns)} columns, {len(declared.data)} with data.", quiet=quiet)
-    terminal.tell(f"digest {digest}, as in a ledger and in releases of all its columns", quiet=quiet)
-    for remark in remarks:
-        terminal.warn(remark, quiet=quiet)
+    voice.answer(
+        {"valid": True, "columns": list(declared.columns), "digest": digest, "warnings": remarks},
+        f"{schema} is fine: {len(declared.columns)} columns, {len(declared.data)} with data.\n"
+        f"digest {digest}, as in a ledger and in releases of all its columns",
+    )
+    voice.warn(*remarks)
 
 
 def import_schema(
     source: Annotated[
         Path, typer.Argument(help="A Frictionless Table Schema or SDV metadata (version 2), JSON.", show_default=False)
     ],
-    out: Target = None,
+    out: options.TextOut = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Turn a Frictionless Table Schema or SDV metadata into a schema of ours.
@@ -117,10 +110,10 @@ def import_schema(
     from privmeasure.tables.importers import from_foreign
 
     draft = from_foreign(read_json(source))
-    _deliver(draft.to_toml(), out, overwrite=overwrite)
+    deliver(draft.to_toml(), out, overwrite=overwrite)
 
 
-def export_json_schema(out: Target = None, overwrite: options.Overwrite = False) -> None:
+def export_json_schema(out: options.TextOut = None, overwrite: options.Overwrite = False) -> None:
     """Write the JSON Schema of our TOML format, so that editors complete and check it.
 
     Examples:
@@ -131,22 +124,9 @@ def export_json_schema(out: Target = None, overwrite: options.Overwrite = False)
 
     from privmeasure.tables.schema import Schema
 
-    _deliver(dumps(Schema.json_schema(), indent=2), out, overwrite=overwrite)
+    deliver(dumps(Schema.json_schema(), indent=2), out, overwrite=overwrite)
 
 
-def _deliver(text: str, out: Path | None, *, overwrite: bool) -> None:
-    if out is None:
-        print(text, end="" if text.endswith("\n") else "\n")
-    else:
-        check_out(out, overwrite=overwrite)
-        write_text(out, text)
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "init": init,
-    "check": check,
-    "import": import_schema,
-    "export-json-schema": export_json_schema,
-}
-for name, command in COMMANDS.items():
-    app.command(name, help=options.help_of(command))(command)
+options.add_commands(
+    app, {"init": init, "check": check, "import": import_schema, "export-json-schema": export_json_schema}
+)

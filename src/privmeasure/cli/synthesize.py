@@ -6,18 +6,18 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options
-from privmeasure.cli.booking import fit_booked
-from privmeasure.cli.outcome import kept, show_outcome
+from privmeasure.cli.booking import Booking, fit_booked
+from privmeasure.cli.outcome import kept, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
-from privmeasure.cli.promise import promised
+from privmeasure.cli.promise import Asked, Chosen, promised
+from privmeasure.cli.terminal import Voice
 from privmeasure.errors import ArgumentError
 
 
 def synthesize(
+    *,
     data: options.Data,
-    schema: options.SchemaFile,
-    epsilon: options.Epsilon,
-    neighbours: options.NeighboursOption,
+    asked: Asked,
     out: options.Out,
     release: Annotated[
         Path | None,
@@ -29,19 +29,12 @@ def synthesize(
     number: options.Rows = None,
     seed: options.Seed = None,
     rows: options.PublicRows = None,
-    rows_per_person: options.RowsPerPerson = 1,
-    columns: options.Columns = None,
-    mechanism: options.Mechanism = "auto",
-    depth: options.Depth = None,
+    chosen: Chosen,
     newlines_in_cells: options.NewlinesInCells = False,
-    ledger: options.LedgerFile = None,
-    dataset: options.Dataset = None,
-    note: options.Note = "",
-    user: options.User = None,
+    booking: Booking,
     overwrite: options.Overwrite = False,
     threads: options.Threads = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
+    voice: Voice,
 ) -> None:
     """Turn a sensitive table into a synthetic one: `fit` and `sample` in one go. Spends epsilon, once.
 
@@ -54,42 +47,20 @@ def synthesize(
       privmeasure synthesize people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o public.csv
       privmeasure synthesize people.csv -s people.toml -e 1 --neighbours replace -o s.parquet --release s.release -n 100
     """
-    _, synthesizer = promised(
-        schema,
-        columns=columns,
-        epsilon=epsilon,
-        neighbours=neighbours,
-        rows_per_person=rows_per_person,
-        mechanism=mechanism,
-        depth=depth,
-        rows=rows,
-        threads=threads,
-    )
+    _, synthesizer = promised(asked, chosen, rows=rows, threads=threads)
     place = _release_place(out, release, no_release=no_release)
-    check_table_out(out, overwrite=overwrite, beside=[data, schema, ledger, place], json=json)
+    others = [data, asked.schema, booking.ledger]
+    check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)
     if place is not None:
-        check_out(place, overwrite=overwrite, beside=[data, schema, ledger], option="--release")
-    shown = not (json or quiet)
-    cost = fit_booked(
-        synthesizer,
-        data,
-        newlines_in_cells=newlines_in_cells,
-        ledger=ledger,
-        dataset=dataset,
-        note=note,
-        user=user,
-        shown=shown,
-    )
-    warnings = cost.unsettled() if place is None else []
-    if place is not None:  # first: what epsilon bought is safe, whatever happens to the rows
-        with kept(place, synthesizer, ledger=ledger):
-            synthesizer.save(place)
-        warnings = cost.record(place)
-    with kept(out, synthesizer, ledger=ledger, release=place):
-        made = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=shown)
+        check_out(place, overwrite=overwrite, beside=others, option="--release")
+    cost = fit_booked(synthesizer, data, booking, newlines_in_cells=newlines_in_cells, shown=voice.in_words)
+    # the release first: what epsilon bought is safe, whatever happens to the rows
+    warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
+    with kept(out, cost, release=place):
+        made = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=voice.in_words)
     written = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
     words = f"{out}: {made:,} synthetic rows" + ("" if place is None else f"; the release, for more rows: {place}")
-    show_outcome(synthesizer, written, words, cost, warnings=warnings, json=json, quiet=quiet, to_stderr=out == STDOUT)
+    show_outcome(synthesizer, written, words, cost, voice, warnings=warnings, to_stderr=out == STDOUT)
 
 
 def _release_place(out: Path, release: Path | None, *, no_release: bool) -> Path | None:

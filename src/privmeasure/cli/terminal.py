@@ -5,7 +5,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
+
+from privmeasure.cli import options
 
 Progress = Callable[[str, float], None]
 
@@ -13,16 +15,33 @@ PATIENCE = 1.0
 """Seconds before a bar appears."""
 
 
-def tell(text: str, *, quiet: bool = False, to_stderr: bool = False) -> None:
-    """Print words on stdout, or on stderr where stdout is for rows."""
-    if not quiet:
-        print(text, file=sys.stderr if to_stderr else sys.stdout)
+class Voice(NamedTuple):
+    """How a command answers: in words, in JSON, or with errors alone."""
 
+    json: options.Json = False
+    quiet: options.Quiet = False
 
-def warn(text: str, *, quiet: bool = False) -> None:
-    """Print a warning on stderr."""
-    if not quiet:
-        print(f"warning: {text}", file=sys.stderr)
+    @property
+    def in_words(self) -> bool:
+        """Whether people read it, who also want to see how far it is."""
+        return not (self.json or self.quiet)
+
+    def tell(self, text: str, *, to_stderr: bool = False) -> None:
+        """Print words on stdout, or on stderr where stdout is for rows."""
+        if self.in_words:
+            print(text, file=sys.stderr if to_stderr else sys.stdout)
+
+    def warn(self, *texts: str) -> None:
+        """Print warnings on stderr; in JSON they are a field."""
+        for text in texts if self.in_words else ():
+            print(f"warning: {text}", file=sys.stderr)
+
+    def answer(self, value: Any, words: str, *, to_stderr: bool = False) -> None:
+        """Print the outcome: a value for machines, or words."""
+        if self.json:
+            emit(value)
+        else:
+            self.tell(words, to_stderr=to_stderr)
 
 
 def emit(value: Any) -> None:

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
 from privmeasure.counts import Progress, Source
 from privmeasure.domains import Domain
-from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, SpentError
+from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError, SpentError, is_whole
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 from privmeasure.plans.plan import RowsAre
@@ -19,6 +19,7 @@ from privmeasure.privacy import Privacy
 from privmeasure.releases.base import Measure
 
 PACKAGE = "privmeasure"
+NOT_READ = " Give the number of rows to plan for: a public one, or a guess. It is not read from data."
 UNREADABLE = (
     "The data could not be read. The cause is not shown, because it may depend on the data. No noise was drawn, so "
     "nothing was spent. To find the cause, repeat it with insecure_seed= on data that are not private."
@@ -106,8 +107,17 @@ def _is_ours(error: BaseException) -> bool:
     return packages[-1] == PACKAGE and all(p == PACKAGE or p in sys.stdlib_module_names for p in packages)
 
 
+def whole_rows(rows: object, what: str = "", advice: str = "") -> int:
+    """Return a public number of rows as one of Python; `what` it is for and `advice` stand in the error of another."""
+    if not (is_whole(rows) and 1 <= cast(int, rows) < 2**53):
+        raise ArgumentError(f"rows must be a whole number from 1 to 2**53{what}, got {rows!r}.{advice}")
+    return int(cast(int, rows))
+
+
 def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tuple[int, RowsAre]:
-    """Return a number of rows that anyone may see: the exact one if that is public, else with noise, at least 1.
+    """Return a number of rows that anyone may see: the exact one if that is public, else with noise, perhaps below 1.
+
+    Whoever buys the size buys it here.
 
     Guarantee:  privacy   budget-DP under "add-remove"; under "replace" the number is public
     """
@@ -119,4 +129,4 @@ def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tu
             )
         return total, "public"
     law = discrete_laplace(privacy.scale(budget))
-    return max(1, total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0])), "released"
+    return total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0]), "released"

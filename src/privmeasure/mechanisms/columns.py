@@ -24,11 +24,11 @@ from privmeasure.conditions.sets import Fact, apart
 from privmeasure.counts import Axis, Partition, Progress, Source
 from privmeasure.domains import Bools, Domain, Product, check_own
 from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
-from privmeasure.errors import ArgumentError, is_whole
+from privmeasure.errors import ArgumentError
 from privmeasure.estimates.linear import Estimate, noise_variance
-from privmeasure.mechanisms.base import gate, public_total
+from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
-from privmeasure.mechanisms.tree import add_noise, consistent_leaves, kept_counts, noisy_levels, total_estimate
+from privmeasure.mechanisms.tree import consistent_leaves, kept_counts, noisy_levels, total_estimate
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank
 from privmeasure.noise.entropy import Key
@@ -84,9 +84,7 @@ class ColumnTree:
                 "Use Product([domain, ...]), a domain a column."
             )
         check_own(self.domain)
-        if self.rows is not None and not (is_whole(self.rows) and 1 <= self.rows < 2**53):
-            raise ArgumentError(f"rows must be a whole number from 1 to 2**53, got {self.rows!r}.")
-        object.__setattr__(self, "rows", self.rows if self.rows is None else int(self.rows))
+        object.__setattr__(self, "rows", self.rows if self.rows is None else whole_rows(self.rows))
         thread_count(self.threads)
         if not isinstance(self.tuning, Tuning):
             raise ArgumentError(f"tuning must be a Tuning, got {self.tuning!r}. Leave it out if in doubt.")
@@ -111,14 +109,9 @@ class ColumnTree:
 
     def plan(self, rows: int | None = None) -> ColumnPlan:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing."""
-        rows = self.rows if rows is None else rows
-        if rows is None or not is_whole(rows) or not 1 <= rows < 2**53:
-            raise ArgumentError(
-                f"rows must be a whole number from 1 to 2**53, got {rows!r}. Give the number of rows to plan for: "
-                "a public one, or a guess. It is not read from data."
-            )
-        split = self._split(int(rows) if self.rows is None else self.rows)
-        return self._plan(split, int(rows), "public" if rows == self.rows else "assumed")
+        rows = whole_rows(self.rows if rows is None else rows, advice=NOT_READ)
+        split = self._split(rows if self.rows is None else self.rows)
+        return self._plan(split, rows, "public" if rows == self.rows else "assumed")
 
     def _split(self, rows: int) -> Split:
         return split_over(self.spaces, self.privacy, rows, buy_size=self._buys_size, tuning=self.tuning)
@@ -204,18 +197,15 @@ class ColumnTree:
         PRIVATE: the number of rows is read here and nowhere else. Under "replace" it is public; else it is read only
         to be released with noise Lap_Z(D / e_0), which is e_0-DP as a person owns at most D rows.
         """
-        if self.privacy.rows_are_public:
-            (everyone,) = source.count([Partition(())])
-            total, _ = public_total(everyone.total, self.privacy, self.privacy.epsilon, key)
-            return total, [], self._split(self.rows or total)
-        split = self._split(self.rows or 1)  # what the size costs does not depend on the rows
-        if not split.size:
-            return self.rows or 1, [], split
+        public, budget = self.privacy.rows_are_public, self.privacy.epsilon
+        if not public:
+            split = self._split(self.rows or 1)  # what the size costs does not depend on the rows
+            if not (budget := split.size):
+                return self.rows or 1, [], split
         (everyone,) = source.count([Partition(())])
-        scale = self.privacy.scale(split.size)
-        true = np.array([everyone.take().sum()])
-        total = int(add_noise(true, 0, scale, key, part=0, threads=1)[0])
-        return max(1, total), [(float(total), noise_variance(scale))], self._split(self.rows or max(1, total))
+        total, _ = public_total(int(everyone.take().sum()), self.privacy, budget, key)
+        known = [] if public else [(float(total), noise_variance(self.privacy.scale(budget)))]
+        return max(1, total), known, self._split(self.rows or max(1, total))
 
     def _noisy_columns(
         self, source: Source, split: Split, key: Key, progress: Progress

@@ -17,7 +17,7 @@ from typing import Any
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Source
 from privmeasure.domains import Box, Domain, Integers, check_own
 from privmeasure.errors import ArgumentError, is_whole
-from privmeasure.mechanisms.base import gate, public_total
+from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LARGEST_SCALE, check_scale
@@ -80,8 +80,8 @@ class PMM:
             raise ArgumentError(
                 f"depth must be a whole number from 0 to {deepest} for this domain, got {self.depth!r}."
             )
-        if self.rows is not None and not (is_whole(self.rows) and 1 <= self.rows < 2**53):
-            raise ArgumentError(f"rows must be a whole number from 1 to 2**53, got {self.rows!r}.")
+        if self.rows is not None:
+            whole_rows(self.rows)
         if not (is_whole(self.max_cells) and 2 <= self.max_cells <= MAX_CELLS):
             raise ArgumentError(
                 f"max_cells must be a whole number from 2 to {MAX_CELLS}, got {self.max_cells!r}. Deeper trees are "
@@ -117,13 +117,8 @@ class PMM:
 
     def plan(self, rows: int | None = None) -> Plan:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing."""
-        rows = self.rows if rows is None else rows
-        if rows is None or not is_whole(rows) or not 1 <= rows < 2**53:
-            raise ArgumentError(
-                f"rows must be a whole number from 1 to 2**53, got {rows!r}. Give the number of rows to plan for: "
-                "a public one, or a guess. It is not read from data."
-            )
-        return self._plan(int(rows), "public" if rows == self.rows else "assumed")
+        rows = whole_rows(self.rows if rows is None else rows, advice=NOT_READ)
+        return self._plan(rows, "public" if rows == self.rows else "assumed")
 
     def release(self, source: Source, key: Key, progress: Progress | None = None) -> CellMeasure:
         """Spend the budget and return what anyone may see; the key is destroyed."""
@@ -222,7 +217,8 @@ class PMM:
         else:
             (everyone,) = source.count([Partition(())])
             total = everyone.total
-        total, rows_are = public_total(total, self.privacy, root, key)
+        released, rows_are = public_total(total, self.privacy, root, key)
+        total = max(1, released)
         # From here on `total` is public. The true number of rows is not read again.
         plan = self._plan(total, rows_are)
         if counts is None:

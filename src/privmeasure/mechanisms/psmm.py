@@ -16,7 +16,7 @@ from privmeasure.counts import CellCounts, Partition, Progress, Source
 from privmeasure.domains import Cells, Domain, check_own, is_ours
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.projection import Space, cell_space, check_cells, most_cells, project
-from privmeasure.mechanisms.base import gate, public_total
+from privmeasure.mechanisms.base import gate, public_total, whole_rows
 from privmeasure.mechanisms.tree import add_noise, kept_counts
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import check_scale
@@ -67,8 +67,8 @@ class PSMM:
             if not (is_whole(self.depth) and 0 <= self.depth <= deepest):
                 raise ArgumentError(f"depth must be a whole number from 0 to {deepest}, got {self.depth!r}.")
             check_cells(self.domain, self.depth)
-        if self.rows is not None and not (is_whole(self.rows) and 1 <= self.rows < 2**53):
-            raise ArgumentError(f"rows must be a whole number from 1 to 2**53, got {self.rows!r}.")
+        if self.rows is not None:
+            whole_rows(self.rows)
         if self.placement not in ("uniform", "centre"):
             raise ArgumentError(f"placement must be 'uniform' or 'centre', got {self.placement!r}.")
         for name in ("depth", "rows"):
@@ -84,13 +84,11 @@ class PSMM:
         `simulate` is a number of draws for a sharper bound: see `simulated_bound`. It joins the others at its value
         plus 3 standard errors, so that chance seldom makes it too small.
         """
-        rows = self.rows if rows is None else rows
-        if rows is None or not is_whole(rows) or not 1 <= rows < 2**53:
-            raise ArgumentError(f"rows must be a whole number from 1 to 2**53, the number to plan for, got {rows!r}.")
-        plan = self._plan(int(rows), "public" if rows == self.rows else "assumed")
+        rows = whole_rows(self.rows if rows is None else rows, ", the number to plan for")
+        plan = self._plan(rows, "public" if rows == self.rows else "assumed")
         if not simulate:
             return plan
-        value, error = self.simulated_bound(int(rows), draws=simulate, seed=0)  # a seed: plans can be compared
+        value, error = self.simulated_bound(rows, draws=simulate, seed=0)  # a seed: plans can be compared
         about = f"noise simulated {simulate} times: {value:.4g} and 3 standard errors of {error:.2g}"
         return replace(plan, bounds=(*plan.bounds, Bound("simulated", value + 3 * error, True, about)))
 
@@ -185,7 +183,8 @@ class PSMM:
         rows_are: RowsAre = "released"
         if self.privacy.rows_are_public or self._buys_rows:
             true = source.count([Partition(())])[0].total if counts is None else counts.total
-            total, rows_are = public_total(true, self.privacy, self.privacy.epsilon * ROOT_SHARE, key)
+            released, rows_are = public_total(true, self.privacy, self.privacy.epsilon * ROOT_SHARE, key)
+            total = max(1, released)
         level = self._plan(total or 1, rows_are).depth
         space = space or self._space(level)
         if counts is None:

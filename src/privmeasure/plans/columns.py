@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Annotated, Any
+
+import msgspec
 
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
-from privmeasure.plans.plan import Bound, Plan, RowsAre
-from privmeasure.privacy import Privacy, read_fraction
+from privmeasure.plans.plan import Bound, Plan, Real, RowsAre, Whole, read_fields
+from privmeasure.privacy import Privacy
 from privmeasure.rounding import TINY
 
 MOST_COLUMNS = 4096
@@ -36,19 +38,19 @@ class ColumnPlan:
     """
 
     privacy: Privacy
-    rows: int
+    rows: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
     rows_are: RowsAre
     size_budget: Fraction
     columns: tuple[Plan, ...]
-    rounds: int
+    rounds: Whole
     round_budget: Fraction
-    tree_pairs: int
+    tree_pairs: Whole
     tree_budget: Fraction
-    extra_pairs: int
+    extra_pairs: Whole
     extra_budget: Fraction
-    pair_sides: tuple[int, int]
-    diameter: float
-    memory_bytes: int
+    pair_sides: tuple[Whole, Whole]
+    diameter: Real
+    memory_bytes: Whole
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -199,34 +201,15 @@ class ColumnPlan:
         if value["mechanism"] != "columns" or not 1 <= len(value["columns"]) <= MOST_COLUMNS:
             raise ReleaseFileError("the plan is not one of columns")
         rest = {name: item for name, item in value.items() if name != "mechanism"}
-        budgets = ("size_budget", "round_budget", "tree_budget", "extra_budget")
         columns = tuple(Plan.from_json(column) for column in value["columns"])
         if any(column.depth > DEEPEST_COLUMN for column in columns) or _listed_cells(columns) > MOST_CELLS:
             raise ReleaseFileError("every column must have cells of a level that can be held")
-        plan = cls(
-            **{
-                **rest,
-                **{name: read_fraction(value[name]) for name in budgets},
-                "privacy": Privacy.from_json(value["privacy"]),
-                "columns": columns,
-                "pair_sides": tuple(value["pair_sides"]),
-            }
-        )
+        plan: ColumnPlan = read_fields(cls, rest, privacy=Privacy.from_json(value["privacy"]), columns=columns)
         plan._check()
         return plan
 
     def _check(self) -> None:
-        """Refuse fields of a wrong type, and budgets that are not what the promise allows."""
-        wholes = [self.rows, self.rounds, self.tree_pairs, self.extra_pairs, self.memory_bytes]
-        if not (
-            all(type(whole) is int and 0 <= whole < 2**63 for whole in [*wholes, *self.pair_sides])
-            and len(self.pair_sides) == 2
-            and type(self.diameter) in (int, float)
-            and 0 <= self.diameter < math.inf
-            and self.rows_are in get_args(RowsAre)
-            and self.rows >= 1
-        ):
-            raise ReleaseFileError("a field of the plan has a wrong type")
+        """Refuse budgets that are not what the promise allows."""
         promise = (self.privacy.neighbours, self.privacy.rows_per_person)
         bought = [
             (self.rounds, self.round_budget),

@@ -1,16 +1,20 @@
 """What a mechanism will do and what it promises, as a value: made from public numbers alone."""
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from privmeasure.domains import Domain
 from privmeasure.errors import ReleaseFileError
 from privmeasure.privacy import Privacy, read_fraction
 
 RowsAre = Literal["public", "assumed", "released"]
+Whole = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Real = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class Bound:
     """
 
     name: str
-    value: float
+    value: Real
     applies: bool
     about: str
     mechanism: str = ""
@@ -38,18 +42,18 @@ class Plan:
 
     mechanism: str
     privacy: Privacy
-    rows: int
+    rows: Whole
     rows_are: RowsAre
-    depth: int
-    levels: tuple[int, ...]
+    depth: Whole
+    levels: tuple[Whole, ...]
     budgets: tuple[Fraction, ...]
     scales: tuple[Fraction, ...]
-    cells: int
-    diameter: float
-    leaf_diameter: float
+    cells: Whole
+    diameter: Real
+    leaf_diameter: Real
     evaluation: Literal["whole tree", "lazy"]
     bounds: tuple[Bound, ...]
-    memory_bytes: int
+    memory_bytes: Whole
 
     @property
     def best(self) -> Bound | None:
@@ -104,36 +108,13 @@ class Plan:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Plan":
         """Read what `to_json` wrote; a file may have been edited, so everything is checked."""
-        plan = cls(
-            **{
-                **value,
-                "privacy": Privacy.from_json(value["privacy"]),
-                "levels": tuple(value["levels"]),
-                "budgets": tuple(read_fraction(budget) for budget in value["budgets"]),
-                "scales": tuple(read_fraction(scale) for scale in value["scales"]),
-                "bounds": tuple(Bound(**bound) for bound in value["bounds"]),
-            }
-        )
+        bounds = [read_fields(Bound, bound) for bound in value["bounds"]]
+        plan: Plan = read_fields(cls, value, privacy=Privacy.from_json(value["privacy"]), bounds=bounds)
         plan._check()
         return plan
 
     def _check(self) -> None:
-        """Refuse fields of a wrong type, and budgets that are not what the promise allows."""
-        numbers = [self.diameter, self.leaf_diameter, *(bound.value for bound in self.bounds)]
-        wholes = [self.rows, self.depth, self.cells, self.memory_bytes, *self.levels]
-        texts = [
-            self.mechanism,
-            *(text for bound in self.bounds for text in (bound.name, bound.about, bound.mechanism)),
-        ]
-        if not (
-            all(type(text) is str for text in texts)
-            and all(type(whole) is int and 0 <= whole < 2**63 for whole in wholes)
-            and all(type(number) in (int, float) and 0 <= number < math.inf for number in numbers)
-            and all(type(bound.applies) is bool for bound in self.bounds)
-            and self.rows_are in get_args(RowsAre)
-            and self.evaluation in ("whole tree", "lazy")
-        ):
-            raise ReleaseFileError("a field of the plan has a wrong type")
+        """Refuse levels and budgets that are not what the promise allows."""
         if not (
             list(self.levels) == sorted({*self.levels})
             and max(self.levels, default=0) == self.depth
@@ -189,6 +170,16 @@ class Plan:
             return f"best       mechanism={rival.mechanism!r} guarantees {rival.value:.4g} here, this one {own}"
         other = "nothing" if rival.value >= self.diameter else f"{rival.value:.4g}"
         return f"best       this mechanism, {self.mechanism!r}: {rival.mechanism!r} would guarantee {other}"
+
+
+def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:
+    """Return a dataclass of what a file says, each field of its type and none unknown; `known` were read before."""
+    if unknown := value.keys() - kind.__dataclass_fields__.keys():
+        raise ReleaseFileError(f"the plan has an unknown field {min(unknown)!r}")
+    try:
+        return msgspec.convert(value | known, kind, dec_hook=lambda _, text: read_fraction(text))
+    except msgspec.ValidationError as error:
+        raise ReleaseFileError(f"a field of the plan has a wrong type: {error}") from None
 
 
 def _size(count: int) -> str:

@@ -21,7 +21,7 @@ from privmeasure.plans.plan import Plan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
 from privmeasure.releases.certificate import Certificate, certify
-from privmeasure.releases.sampling import Mass, Rows, in_order, interval_quantile
+from privmeasure.releases.sampling import Mass, Rows, check_draw, in_order, interval_quantile
 from privmeasure.threads import BLOCK, in_threads, thread_count
 from privmeasure.transport import apportion
 
@@ -102,14 +102,7 @@ class CellMeasure:
         return (piece for pieces in in_order(make, len(rows.edges) - 1, count) for piece in pieces)
 
     def _rows(self, n: int | None, seed: int | None, order: Order, threads: int) -> Rows:
-        if order not in ("random", "cell"):
-            raise ArgumentError(f"order must be 'random' or 'cell', got {order!r}.")
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 2**53):
-            raise ArgumentError(f"n must be a whole number of at least 0, or None for the released masses, got {n!r}.")
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-            raise ArgumentError(
-                f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}."
-            )
+        check_draw(n, seed, order, "masses")
         mass = self.mass if n is None else apportion(self.mass, int(n))
         return Rows(self.cells, mass, np.random.SeedSequence(seed), shuffled=order == "random", threads=threads)
 

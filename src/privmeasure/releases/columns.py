@@ -29,7 +29,7 @@ from privmeasure.releases.certificate import SMALLEST_BETA
 from privmeasure.releases.certificates import ColumnCertificates
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.rows import Drawn, RowMaker
-from privmeasure.releases.sampling import FEW, in_order
+from privmeasure.releases.sampling import FEW, check_draw, in_order
 from privmeasure.releases.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
 from privmeasure.threads import BLOCK, in_threads, thread_count
 
@@ -117,14 +117,7 @@ class ColumnsMeasure:
 
         Guarantee:  cost  memory for one batch of at most 2^19 rows a thread
         """
-        if order not in ("random", "cell"):
-            raise ArgumentError(f"order must be 'random' or 'cell', got {order!r}.")
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 2**53):
-            raise ArgumentError(f"n must be a whole number of at least 0, or None for the released rows, got {n!r}.")
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-            raise ArgumentError(
-                f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}."
-            )
+        check_draw(n, seed, order, "rows")
         workers, count = thread_count(threads), self.total if n is None else int(n)
         conditions = self._maker.checked(where, alone=n is not None)
         batches = -(-count // BATCH)

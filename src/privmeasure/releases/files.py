@@ -12,7 +12,6 @@ Whatever is read is checked before memory is taken. A file that is damaged, edit
 """
 
 import json
-import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Cells
 from privmeasure.errors import ReleaseFileError
+from privmeasure.outputs import part_beside
 
 FORMAT = 1
 HEADER_KEY = b"privmeasure"
@@ -93,12 +93,9 @@ def write(path: str | Path, header: dict[str, Any], table: Table) -> None:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or save elsewhere.")
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
+    with part_beside(path) as beside:
         pq.write_table(pa.table(columns, metadata=metadata), beside, **ENCODING)
         beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], Table]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Cells, Floats
+from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.threads import BLOCK, in_threads
 
 BUCKETS = 256
@@ -24,6 +25,16 @@ T = TypeVar("T")
 
 FEW = 4
 """Tasks up to which threads cost more than they bring."""
+
+
+def check_draw(n: int | None, seed: int | None, order: str, released: str) -> None:
+    """Refuse what cannot be asked of a sample: how many rows (None for what was `released`), which, in what order."""
+    if order not in ("random", "cell"):
+        raise ArgumentError(f"order must be 'random' or 'cell', got {order!r}.")
+    if n is not None and not (is_whole(n) and 0 <= n < 2**53):
+        raise ArgumentError(f"n must be a whole number of at least 0, or None for the released {released}, got {n!r}.")
+    if seed is not None and not (is_whole(seed) and seed >= 0):
+        raise ArgumentError(f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}.")
 
 
 class Rows:

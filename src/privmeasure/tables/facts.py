@@ -43,7 +43,8 @@ def conditions(schema: Schema, text: str, *, types: Types | None = None) -> tupl
 def forbidden_pairs(schema: Schema) -> tuple[Fact, ...]:
     """Return what a schema says can never occur, or a SchemaError that says what is wrong with it.
 
-    Each text is about exactly two columns. Facts that leave no row at all are refused.
+    Each text is about exactly two columns. Facts that leave no row at all are refused. They are read once: a schema
+    keeps them, as it keeps its domain, for whoever plans, releases or samples.
 
     Examples:
         >>> from privmeasure.tables import Boolean, Category
@@ -51,6 +52,13 @@ def forbidden_pairs(schema: Schema) -> tuple[Fact, ...]:
         >>> [[condition.intervals for condition in fact] for fact in forbidden_pairs(schema)]
         [[((1.0, 1.0),), ((1.0, 1.0),)]]
     """
+    if "_facts" not in vars(schema):
+        vars(schema)["_facts"] = _facts(schema)
+    found: tuple[Fact, ...] = vars(schema)["_facts"]
+    return found
+
+
+def _facts(schema: Schema) -> tuple[Fact, ...]:
     problems, facts = [], []
     for text in schema.never:
         try:

@@ -3,7 +3,6 @@
 import csv
 import errno
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError
+from privmeasure.outputs import TAKEN, check_place, part_beside
 from privmeasure.tables.arrow import unrolled, unwrapped
 from privmeasure.tables.suffixes import DELIMITERS, PARQUET, kind_of, suffixes
 
@@ -50,12 +50,11 @@ def write_table(
     """
     path = Path(path)
     check_target(path, overwrite=overwrite)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     batches = iter(batches)
     first = next(batches, None)  # outside of what follows: its errors are not those of the disk
     if first is None:
         raise ArgumentError("write_table needs at least one table, which may have no rows, for the names of columns.")
-    try:
+    with part_beside(path) as beside:
         with _writable(path):
             sink = _Sink(path, beside, first)
         try:
@@ -71,30 +70,16 @@ def write_table(
             with _writable(path):
                 sink.close()
         with _writable(path):
-            _rename(beside, path, overwrite=overwrite)
-    finally:
-        beside.unlink(missing_ok=True)
+            if not overwrite and path.exists():  # it came into being while we wrote
+                raise FileExistsError(TAKEN.format(path=path))
+            beside.replace(path)
     return written
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> None:
     """Refuse a place where no table can be written, before any work is done."""
-    path = Path(path)
     kind_of(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or write elsewhere.")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the path of a file.")
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists already and is not overwritten. Choose another name, or say so.")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"There is no permission to write into the folder {path.parent}. Write elsewhere.")
-
-
-def _rename(beside: Path, path: Path, *, overwrite: bool) -> None:
-    if not overwrite and path.exists():  # it came into being while we wrote
-        raise FileExistsError(f"{path} exists already and is not overwritten. Choose another name, or say so.")
-    beside.replace(path)
+    check_place(Path(path), overwrite=overwrite)
 
 
 class _Sink:

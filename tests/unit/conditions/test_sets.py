@@ -23,7 +23,20 @@ from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.tables import TableSource
-from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Layout, Number, Place, Schema, Time
+from privmeasure.tables import (
+    Boolean,
+    Category,
+    Date,
+    Datetime,
+    Drop,
+    Integer,
+    Layout,
+    Number,
+    Place,
+    Schema,
+    Time,
+    facts,
+)
 from privmeasure.tables.facts import conditions, forbidden_pairs
 
 COLUMNS: dict[str, Any] = {
@@ -274,6 +287,19 @@ def test_facts_survive_the_file(release: TableRelease, tmp_path: Path) -> None:
 def test_facts_that_cannot_be(never: list[str], told: str) -> None:
     with pytest.raises(SchemaError, match=told):
         forbidden_pairs(Schema(COLUMNS, never=never))
+
+
+def test_facts_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(facts, "parse", lambda text: read.append(text) or parse(text))
+    never = ["sex = 'M' and age < 3", "age > 100 and sex = 'F'"]
+    schema = Schema({"sex": Category(["F", "M"]), "age": Integer(0, 120)}, never=never)
+    table = pa.table({"sex": ["F", "M"] * 50, "age": list(range(100))})
+    for mechanism in ("pmm", "columns"):
+        synthesizer = pm.Synthesizer(schema, epsilon=1, neighbours="replace", mechanism=mechanism)  # type: ignore[arg-type]
+        synthesizer.plan(100)
+        synthesizer.fit(table, insecure_seed=0).sample(10)
+    assert read == never
 
 
 def test_facts_that_leave_something() -> None:

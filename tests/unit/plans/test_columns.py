@@ -207,8 +207,12 @@ def test_an_edited_file_is_refused(edit):
 
 
 def test_unknown_fields_are_no_plan():
-    with pytest.raises(TypeError):
-        ColumnPlan.from_json(example().to_json() | {"surprise": 1})
+    value = example().to_json()
+    with pytest.raises(ReleaseFileError, match="unknown field 'surprise'"):
+        ColumnPlan.from_json(value | {"surprise": 1})
+    value["columns"][0]["bounds"][0] |= {"surprise": 1}
+    with pytest.raises(ReleaseFileError, match="unknown field 'surprise'"):
+        ColumnPlan.from_json(value)
 
 
 def test_a_column_of_the_plan_must_fit_it():

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from privmeasure.domains import Categories, Product
-from privmeasure.mechanisms import ColumnTree, pairs, tree
+from privmeasure.mechanisms import ColumnTree, choice, tree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.model import graph as model
 from privmeasure.noise.entropy import Key
@@ -113,9 +113,9 @@ class Stage:
         tuning = replace(TUNED, fewest_pairs=Fraction(1, 2)) if part else replace(TUNED, least_rows=1e-6)
         self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}
-        for module in (tree, pairs, column_tree):
+        for module in (tree, choice, column_tree):
             patch.setattr(module, "add_noise", self._noise)
-        patch.setattr(pairs, "noisy_max", self._winner)
+        patch.setattr(choice, "noisy_max", self._winner)
         self.pairs = (2, 0) if part else (3, 3)
         if true_model:
             patch.setattr(model, "pair_table", self._true_table)

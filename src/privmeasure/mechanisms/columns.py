@@ -27,7 +27,7 @@ from privmeasure.domains.traits import column_space, finest_level, is_ordered, m
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.linear import Estimate, noise_variance
 from privmeasure.mechanisms.base import gate, public_total
-from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
+from privmeasure.mechanisms.choice import RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import add_noise, consistent_leaves, kept_counts, noisy_levels, total_estimate
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank

@@ -20,7 +20,8 @@ from privmeasure.origin import Origin
 from privmeasure.plans.plan import Plan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
-from privmeasure.releases.certificate import Certificate, certify
+from privmeasure.releases.certificate import Certificate
+from privmeasure.releases.certify import certify
 from privmeasure.releases.sampling import Mass, Rows, in_order, interval_quantile
 from privmeasure.threads import BLOCK, in_threads, thread_count
 from privmeasure.transport import apportion

@@ -25,8 +25,8 @@ from privmeasure.plans.columns import ColumnPlan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
 from privmeasure.releases.cells import CellMeasure, stated_domain
-from privmeasure.releases.certificate import SMALLEST_BETA
-from privmeasure.releases.certificates import ColumnCertificates
+from privmeasure.releases.certificate import ColumnCertificates
+from privmeasure.releases.certify import SMALLEST_BETA
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.rows import Drawn, RowMaker
 from privmeasure.releases.sampling import FEW, in_order

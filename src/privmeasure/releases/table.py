@@ -20,7 +20,7 @@ from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
 from privmeasure.releases.base import Measure, Order
 from privmeasure.releases.cells import CellMeasure
-from privmeasure.releases.certificates import ColumnCertificates
+from privmeasure.releases.certificate import ColumnCertificates
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.rows import MOST_TRIES, NO_ROWS
 from privmeasure.tables import Layout, Schema

@@ -109,8 +109,8 @@ def rounds_of(table: Table, margins: Margins, plan, path: tuple[int, ...], monke
     """The scores of every round of the real choice of a tree, when the winners are those of the path."""
     seen = []
 
-    def scripted(scores, *, epsilon, sensitivity, key, round_):
-        assert (epsilon, sensitivity, round_) == (plan.round_budget, plan.privacy.sensitivity, len(seen))
+    def scripted(scores, *, privacy, budget, key, round_):
+        assert (privacy, budget, round_) == (plan.privacy, plan.round_budget, len(seen))
         assert scores.dtype == np.int64
         seen.append(tuple(scores.tolist()))
         return path[round_]
@@ -202,9 +202,9 @@ def test_the_winner_is_the_first_largest_sum(monkeypatch):
     scores = np.array([2, 0, 1])
     for noise in product((0, 1, 2, 3), repeat=3):
         rejected = [[-1] * i + [z] for i, z in enumerate(noise)]
-        monkeypatch.setattr(choice, "discrete_laplace", lambda scale, rejected=rejected: Chosen(rejected))
+        monkeypatch.setattr(choice, "law_of", lambda name, scale, rejected=rejected: Chosen(rejected))
         sums = [score + z for score, z in zip(scores.tolist(), noise, strict=True)]
-        found = choice.noisy_max(scores, epsilon=Fraction(1), sensitivity=1, key=None, round_=0)
+        found = choice.noisy_max(scores, privacy=Privacy(1, "replace"), budget=Fraction(1), key=None, round_=0)
         assert found == sums.index(max(sums))
 
 

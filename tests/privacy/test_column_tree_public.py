@@ -36,19 +36,19 @@ class Tape:
             monkeypatch.setattr(module, "add_noise", self.noise)
         monkeypatch.setattr(choice, "noisy_max", self.winner)
 
-    def noise(self, counts, level, scale, key, part, threads):
+    def noise(self, counts, level, law, key, part, threads):
         if not self.playing:
-            self.noisy[part, level] = (scale, self.add_noise(counts.copy(), level, scale, key, part, threads))
+            self.noisy[part, level] = (law.scale, self.add_noise(counts.copy(), level, law, key, part, threads))
         planned, noisy = self.noisy[part, level]
-        assert (scale, len(counts)) == (planned, len(noisy)), "the scale and the cells are public"
+        assert (law.scale, len(counts)) == (planned, len(noisy)), "the scale and the cells are public"
         return noisy.copy()
 
-    def winner(self, scores, *, epsilon, sensitivity, key, round_):
+    def winner(self, scores, *, privacy, budget, key, round_):
         if not self.playing:
-            found = self.noisy_max(scores, epsilon=epsilon, sensitivity=sensitivity, key=key, round_=round_)
-            self.winners[round_] = (len(scores), epsilon, found)
+            found = self.noisy_max(scores, privacy=privacy, budget=budget, key=key, round_=round_)
+            self.winners[round_] = (len(scores), privacy.scale(budget), found)
         count, planned, found = self.winners[round_]
-        assert (len(scores), epsilon) == (count, planned)
+        assert (len(scores), privacy.scale(budget)) == (count, planned)
         return found
 
 

@@ -120,15 +120,15 @@ class Stage:
         if true_model:
             patch.setattr(model, "pair_table", self._true_table)
 
-    def _noise(self, counts, level, scale, key, part, threads):
+    def _noise(self, counts, level, law, key, part, threads):
         noisy = self.script.noisy(part, level, len(counts))
-        self.transcript.counts.append((counts.copy(), noisy, scale))
+        self.transcript.counts.append((counts.copy(), noisy, law.scale))
         return noisy.copy()
 
-    def _winner(self, scores, *, epsilon, sensitivity, key, round_):
+    def _winner(self, scores, *, privacy, budget, key, round_):
         assert round_ == len(self.transcript.rounds)
         won = self.script.winner(round_, len(scores))
-        self.transcript.rounds.append((tuple(scores.tolist()), won, 2 * sensitivity / epsilon))
+        self.transcript.rounds.append((tuple(scores.tolist()), won, 2 * privacy.sensitivity / budget))
         return won
 
     def _true_table(self, pair, *_):

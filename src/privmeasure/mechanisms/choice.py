@@ -18,10 +18,12 @@ from privmeasure.mechanisms.tree import add_noise
 from privmeasure.model.graph import Model
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, merged, rank
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import LEVELS, Key
-from privmeasure.noise.laplace import DiscreteLaplace, discrete_laplace
+from privmeasure.noise.law import LAPLACE, Law
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.tuning import Tuning
+from privmeasure.privacy import Privacy
 
 PART = (1 << 16) - 1
 """The part of the noise positions that belongs to selections: no column and no pair has it."""
@@ -36,28 +38,31 @@ MODEL_SEED = 0
 
 
 def noisy_max(
-    scores: NDArray[np.int64], *, epsilon: Fraction, sensitivity: int, key: Key, round_: int, part: int = PART
+    scores: NDArray[np.int64], *, privacy: Privacy, budget: Fraction, key: Key, round_: int, part: int = PART
 ) -> int:
     """Return the position of the largest score + noise, the first of several; the scores are PRIVATE.
 
-    One person changes each score by at most `sensitivity`, possibly all of them, possibly in different directions.
+    One person changes each score by at most D, possibly all of them, possibly in different directions. The noise is
+    one-sided geometric whatever the law of the counts' noise is: the proof is about it.
     `round_` numbers the choices of one release: each has noise of its own.
 
-    Notation:   D sensitivity    p = exp(-epsilon / (2 D))
-    Guarantee:  privacy   epsilon-DP: docs/proofs/selection.md
+    Notation:   D sensitivity    p = exp(-budget / (2 D))
+    Guarantee:  privacy   budget-DP: docs/proofs/selection.md
     References: permute-and-flip (McKenna and Sheldon 2020), which breaks ties at random; here the first wins
 
     Examples:
         >>> scores = np.array([0, 3, 1000])
-        >>> noisy_max(scores, epsilon=Fraction(1), sensitivity=1, key=Key.insecure(1), round_=0)
+        >>> privacy = Privacy(1, "add-remove")
+        >>> noisy_max(scores, privacy=privacy, budget=privacy.epsilon, key=Key.insecure(1), round_=0)
         2
     """
-    noise = one_sided(discrete_laplace(2 * sensitivity / epsilon), len(scores), key=key, round_=round_, part=part)
+    law = law_of(LAPLACE, 2 * privacy.scale(budget))
+    noise = one_sided(law, len(scores), key=key, round_=round_, part=part)
     # PRIVATE + noise; only the position of the largest leaves. np.argmax takes the first of ties: a public order.
     return int(np.argmax(np.asarray(scores, np.int64) + noise))
 
 
-def one_sided(law: DiscreteLaplace, count: int, *, key: Key, round_: int, part: int = PART) -> NDArray[np.int64]:
+def one_sided(law: Law, count: int, *, key: Key, round_: int, part: int = PART) -> NDArray[np.int64]:
     """Return `count` independent draws of the law given Z >= 0, by rejection: P(Z = z) = (1 - p) p^z for z >= 0.
 
     Each attempt reads positions that no other attempt, candidate or round reads. How long it takes depends on the noise
@@ -190,8 +195,7 @@ class TruePairs:
 
     def _noisy_max(self, scores: NDArray[np.int64], key: Key, round_: int) -> int:
         """Return the winner of one round: e_s-DP, with fresh noise."""
-        sensitivity, epsilon = self._plan.privacy.sensitivity, self._plan.round_budget
-        return noisy_max(scores, epsilon=epsilon, sensitivity=sensitivity, key=key, round_=round_)
+        return noisy_max(scores, privacy=self._plan.privacy, budget=self._plan.round_budget, key=key, round_=round_)
 
     # ------------------------------------------------------------------------------------------------- tables
 
@@ -232,7 +236,7 @@ class TruePairs:
         """Return a chosen pair with noise: (D / scale)-DP, as its table changes by at most D in l_1."""
         (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, side)
         true, part = self._true(t, side), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
-        noisy = add_noise(true.ravel(), 0, scale, key, part, 1).reshape(true.shape)
+        noisy = add_noise(true.ravel(), 0, law_of(self._plan.law, scale), key, part, 1).reshape(true.shape)
         return Pair(i, j, rows, columns, noisy, scale)
 
     def __repr__(self) -> str:

@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
-from privmeasure.plans.plan import Bound, Plan, RowsAre
+from privmeasure.noise.law import LAPLACE, LawName
+from privmeasure.plans.plan import Bound, Plan, RowsAre, check_law, without_usual_law
 from privmeasure.privacy import Privacy, read_fraction
 from privmeasure.rounding import TINY
 
@@ -49,6 +50,7 @@ class ColumnPlan:
     pair_sides: tuple[int, int]
     diameter: float
     memory_bytes: int
+    law: LawName = LAPLACE
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -147,7 +149,7 @@ class ColumnPlan:
         split of epsilon that was made.
         """
         return rows_error(
-            self.privacy, self.size_budget, [dict(zip(c.levels, c.scales, strict=True)) for c in self.columns]
+            self.privacy, self.size_budget, [dict(zip(c.levels, c.scales, strict=True)) for c in self.columns], self.law
         )
 
     @property
@@ -191,7 +193,8 @@ class ColumnPlan:
             value[name] = str(value[name])
         columns = [column.to_json() for column in self.columns]
         privacy, sides = self.privacy.to_json(), list(self.pair_sides)
-        return {"mechanism": self.mechanism} | value | {"privacy": privacy, "columns": columns, "pair_sides": sides}
+        value |= {"privacy": privacy, "columns": columns, "pair_sides": sides}
+        return {"mechanism": self.mechanism} | without_usual_law(value)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "ColumnPlan":
@@ -217,6 +220,7 @@ class ColumnPlan:
 
     def _check(self) -> None:
         """Refuse fields of a wrong type, and budgets that are not what the promise allows."""
+        check_law(self.law)
         wholes = [self.rows, self.rounds, self.tree_pairs, self.extra_pairs, self.memory_bytes]
         if not (
             all(type(whole) is int and 0 <= whole < 2**63 for whole in [*wholes, *self.pair_sides])
@@ -236,7 +240,7 @@ class ColumnPlan:
         active = self.active
         if not (
             all((column.privacy.neighbours, column.privacy.rows_per_person) == promise for column in self.columns)
-            and all((column.rows, column.rows_are) == (self.rows, self.rows_are) for column in self.columns)
+            and all((c.rows, c.rows_are, c.law) == (self.rows, self.rows_are, self.law) for c in self.columns)
             and all(column.mechanism == "pmm" and 0 not in column.levels for column in self.columns)
             and all((number == 0) == (budget == 0) for number, budget in bought)
             and min(1, active - 1) <= self.tree_pairs <= max(0, active - 1)
@@ -316,15 +320,17 @@ def _listed_cells(columns: Sequence[Plan]) -> int:
     return sum(column.cells * (1 + len(column.levels)) for column in columns)
 
 
-def rows_error(privacy: Privacy, size: Fraction, columns: Sequence[Mapping[int, Fraction]]) -> float:
+def rows_error(
+    privacy: Privacy, size: Fraction, columns: Sequence[Mapping[int, Fraction]], law: LawName = LAPLACE
+) -> float:
     """Return a bound of E|N - n| for columns with noise of these scales: see `ColumnPlan.rows_error`.
 
     Trees with structural zeros know their totals no worse.
     """
     if privacy.rows_are_public:
         return 0.0
-    known = 1 / noise_variance(privacy.scale(size)) if size else 0.0
+    known = 1 / noise_variance(privacy.scale(size), law) if size else 0.0
     for scales in filter(None, columns):
-        measured = {level: noise_variance(scale) for level, scale in scales.items()}
+        measured = {level: noise_variance(scale, law) for level, scale in scales.items()}
         known += 1 / max(level_variances(measured, max(scales), blue=True)[0], TINY)
     return 1 / math.sqrt(known) + 0.5 if known else 0.0

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from privmeasure.domains import Domain
 from privmeasure.errors import ReleaseFileError
+from privmeasure.noise.law import LAPLACE, LawName
 from privmeasure.privacy import Privacy, read_fraction
 
 RowsAre = Literal["public", "assumed", "released"]
@@ -33,7 +34,8 @@ class Plan:
     """What will be measured, at what price, and what is guaranteed. Frozen; `to_json` and `from_json` are inverse.
 
     `rows` is the number of rows that the plan was made for: a public number, one assumed for planning, or the noisy
-    number that the release bought (`rows_are`). Levels that are not listed in `levels` are not measured.
+    number that the release bought (`rows_are`). Levels that are not listed in `levels` are not measured. `law` is what
+    the noise is drawn from, at `scales`, which `Privacy.scale` makes of `budgets`.
     """
 
     mechanism: str
@@ -50,6 +52,7 @@ class Plan:
     evaluation: Literal["whole tree", "lazy"]
     bounds: tuple[Bound, ...]
     memory_bytes: int
+    law: LawName = LAPLACE
 
     @property
     def best(self) -> Bound | None:
@@ -99,7 +102,7 @@ class Plan:
         value["budgets"] = [str(budget) for budget in self.budgets]
         value["scales"] = [str(scale) for scale in self.scales]
         value["bounds"] = [{f.name: getattr(bound, f.name) for f in fields(bound)} for bound in self.bounds]
-        return value
+        return without_usual_law(value)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Plan":
@@ -118,7 +121,8 @@ class Plan:
         return plan
 
     def _check(self) -> None:
-        """Refuse fields of a wrong type, and budgets that are not what the promise allows."""
+        """Refuse a law that is unknown, fields of a wrong type, and budgets that are not what the promise allows."""
+        check_law(self.law)
         numbers = [self.diameter, self.leaf_diameter, *(bound.value for bound in self.bounds)]
         wholes = [self.rows, self.depth, self.cells, self.memory_bytes, *self.levels]
         texts = [
@@ -138,7 +142,7 @@ class Plan:
             list(self.levels) == sorted({*self.levels})
             and max(self.levels, default=0) == self.depth
             and len(self.levels) == len(self.budgets) == len(self.scales)
-            and all(b * s == self.privacy.sensitivity for b, s in zip(self.budgets, self.scales, strict=True))
+            and all(b > 0 and s == self.privacy.scale(b) for b, s in zip(self.budgets, self.scales, strict=True))
             and self.spent <= self.privacy.epsilon
         ):
             raise ReleaseFileError("the levels, budgets and scales of the plan do not fit the privacy promise")
@@ -191,6 +195,19 @@ class Plan:
         return f"best       this mechanism, {self.mechanism!r}: {rival.mechanism!r} would guarantee {other}"
 
 
+def without_usual_law(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON value of a plan without its law where that is the usual one, which old files do not name."""
+    return {name: item for name, item in plan.items() if (name, item) != ("law", LAPLACE)}
+
+
+def check_law(law: Any) -> None:
+    """Raise where a file names a law that this version does not know."""
+    if law not in get_args(LawName):
+        raise ReleaseFileError(
+            f"the noise is of the law {law!r}, which this version does not know: update privmeasure to read it"
+        )
+
+
 def _size(count: int) -> str:
     """Return a number of bytes as people say it."""
     unit, value = "KiB", count / 1024
@@ -208,6 +225,7 @@ def tree_plan(
     rows: int,
     rows_are: RowsAre,
     depth: int,
+    law: LawName,
     bounds: tuple[Bound, ...],
     memory_bytes: int,
     lazy: bool = False,
@@ -228,4 +246,5 @@ def tree_plan(
         evaluation="lazy" if lazy else "whole tree",
         bounds=bounds,
         memory_bytes=memory_bytes,
+        law=law,
     )

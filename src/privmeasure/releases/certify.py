@@ -21,7 +21,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -29,10 +28,11 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Box, Categories, Cells, Domain, Floats
 from privmeasure.errors import ArgumentError
-from privmeasure.estimates.linear import blue_estimates, existing, noise_variance
+from privmeasure.estimates.linear import blue_estimates, existing
+from privmeasure.noise.law import facts_of
 from privmeasure.plans.plan import Plan
 from privmeasure.releases.certificate import Certificate
-from privmeasure.rounding import LAST_DIGITS, ROUNDING, TINY
+from privmeasure.rounding import ROUNDING, TINY
 from privmeasure.transport.cells import Norm, cell_norm, corner_distance, has_closed_form, most_exact
 
 SMALLEST_BETA = 1e-3
@@ -129,24 +129,14 @@ def _rows(plan: Plan, noisy: Mapping[int, NDArray[np.signedinteger[Any]]], leave
     if plan.privacy.rows_are_public:
         return plan.rows, plan.rows
     if 0 in plan.levels:
-        number, reach = plan.rows, tail(plan.scales[plan.levels.index(0)], beta)
+        number, reach = plan.rows, facts_of(plan.law, plan.scales[plan.levels.index(0)]).limit(beta)
     else:
         number = int(noisy[plan.depth].sum(dtype=np.int64))
-        sums = _noise(np.random.default_rng(leaves), plan.scales[-1], LARGE_SAMPLE, terms=leaves)
+        facts = facts_of(plan.law, plan.scales[-1])
+        sums = facts.simulated(np.random.default_rng(leaves), LARGE_SAMPLE, terms=leaves)
         reach = math.ceil(order_statistic(np.abs(sums).astype(np.float64), beta))
     low = max(1, number - reach)
     return low, max(low, number + reach)
-
-
-def tail(scale: Fraction, share: float) -> int:
-    """Return the smallest q with P(|Z| > q) <= share for Z ~ Lap_Z(scale): P(|Z| > q) = 2 p^(q+1) / (1+p).
-
-    Examples:
-        >>> tail(Fraction(1), 0.025), tail(Fraction(1, 50), 0.025)
-        (4, 0)
-    """
-    x = float(1 / scale)
-    return max(0, math.ceil(-math.log(share * (1 + math.exp(-x)) / 2) / x - 1 - LAST_DIGITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +174,9 @@ class _Tree:
 
     def __init__(self, domain: Domain, plan: Plan) -> None:
         self.domain, self.depth = domain, plan.depth
-        self.scales = {j: scale for j, scale in zip(plan.levels, plan.scales, strict=True) if j > 0}
-        self.variances = {level: noise_variance(scale) for level, scale in self.scales.items()}
+        scales = zip(plan.levels, plan.scales, strict=True)
+        self.laws = {level: facts_of(plan.law, scale) for level, scale in scales if level > 0}
+        self.variances = {level: law.variance for level, law in self.laws.items()}
         self.exists: list[Bools] = existing(domain, plan.depth)
         closed = has_closed_form(domain)
         self.along = not closed or isinstance(domain, Categories)  # on a line the tree adds nothing
@@ -211,7 +202,7 @@ class _Tree:
         elif self.costly or 1 << self.depth > LARGE_TREE:
             draws, pilot = FEW_DRAWS, 6
         draws = max(draws, math.ceil(1 / beta - ROUNDING) - 1)
-        scales = {level: str(scale) for level, scale in self.scales.items()}
+        scales = {level: str(law.scale) for level, law in self.laws.items()}
         text = json.dumps([self.domain.to_json(), self.depth, scales, [*self.norms], draws])
         name = hashlib.sha256(text.encode()).hexdigest()
         if name not in _laws:
@@ -223,7 +214,7 @@ class _Tree:
     def _simulate(self, rng: np.random.Generator, draws: int, pilot: int) -> _Law:
         statistics = []
         for _ in range(pilot + draws):
-            noise = {level: _noise(rng, scale, 1 << level) for level, scale in self.scales.items()}
+            noise = {level: law.simulated(rng, 1 << level) for level, law in self.laws.items()}
             statistics.append(self.statistics(self.leaves(noise, 0.0)))
         first, rest = np.array(statistics[:pilot]), np.array(statistics[pilot:])
         mean = first.mean(axis=0)
@@ -315,11 +306,3 @@ def centres_diameter(domain: Domain, level: int, leaf: int) -> float:
         sides = zip(domain.weights, domain.cuts(level), domain.cuts(leaf), strict=True)
         return max(w * (2.0**-above - 2.0**-below) for w, above, below in sides)
     return domain.diameter(level) if level < leaf else 0.0
-
-
-def _noise(rng: np.random.Generator, scale: Fraction, count: int, *, terms: int = 1) -> NDArray[np.int64]:
-    """Return simulated sums of so many independent Lap_Z(scale): each is the difference of two geometric variables."""
-    p = -math.expm1(-float(1 / scale))
-    if terms == 1:  # faster
-        return np.asarray(rng.geometric(p, count) - rng.geometric(p, count), np.int64)
-    return np.asarray(rng.negative_binomial(terms, p, count) - rng.negative_binomial(terms, p, count), np.int64)

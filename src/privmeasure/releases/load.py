@@ -8,6 +8,8 @@ from typing import Any
 
 from privmeasure.domains import Domain, check_own, own_kinds, stated
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
+from privmeasure.noise.law import LAPLACE
+from privmeasure.plans.plan import check_law
 from privmeasure.releases import files
 from privmeasure.releases.base import Measure, Release
 from privmeasure.releases.cells import CellMeasure
@@ -37,6 +39,11 @@ def load(path: str | Path, *, domain: Domain | None = None) -> Release:
             f"{path} holds a release of kind {kind!r}, which this version cannot read. It is damaged, or was written "
             "by a newer version: update privmeasure, or get it again."
         )
+    plan = header.get("plan")
+    try:
+        check_law(plan.get("law", LAPLACE) if isinstance(plan, dict) else LAPLACE)
+    except ReleaseFileError as error:
+        raise ReleaseFileError(f"{path} was written by a newer version: {error}.") from None
     header = _with_present_scales(header) if "schema" in header else header
     if other := _other_domain(header.get("domain"), domain):
         raise ReleaseFileError(f"{path} {other}")

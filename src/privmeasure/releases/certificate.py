@@ -1,7 +1,7 @@
 """What a certificate says: of one tree, and of all columns at once. `certify` makes them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 Method = Literal["exact", "tree", "exact above tree"]
@@ -34,6 +34,10 @@ class Certificate:
     def vacuous(self) -> bool:
         """Whether it says no more than that both measures live in the same space."""
         return self.value >= self.diameter
+
+    def named(self, names: Sequence[str]) -> "Certificate":
+        """Return itself: it is about all columns together."""
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON value."""
@@ -82,6 +86,10 @@ class ColumnCertificates:
     def vacuous(self) -> bool:
         """Whether none of them says more than that both measures live in the same space."""
         return all(certificate is None or certificate.vacuous for certificate in self.certificates)
+
+    def named(self, names: Sequence[str]) -> "ColumnCertificates":
+        """Return them by other names of the columns."""
+        return replace(self, names=tuple(names))
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificates by column as a JSON value."""

@@ -4,7 +4,7 @@ This room is public. It cannot reach counts, sources or the data: nothing here c
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,10 @@ from privmeasure.releases.base import Order
 from privmeasure.releases.cells import CellMeasure, stated_domain
 from privmeasure.releases.certificate import ColumnCertificates
 from privmeasure.releases.certify import SMALLEST_BETA
+from privmeasure.releases.choosing import satisfied
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.rows import Drawn, RowMaker
-from privmeasure.releases.sampling import FEW, in_order
+from privmeasure.releases.sampling import FEW, check_column, check_request, in_order
 from privmeasure.releases.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
 from privmeasure.threads import BLOCK, in_threads, thread_count
 
@@ -117,14 +118,7 @@ class ColumnsMeasure:
 
         Guarantee:  cost  memory for one batch of at most 2^19 rows a thread
         """
-        if order not in ("random", "cell"):
-            raise ArgumentError(f"order must be 'random' or 'cell', got {order!r}.")
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 2**53):
-            raise ArgumentError(f"n must be a whole number of at least 0, or None for the released rows, got {n!r}.")
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-            raise ArgumentError(
-                f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}."
-            )
+        check_request(n, seed, order, released="released rows")
         workers, count = thread_count(threads), self.total if n is None else int(n)
         conditions = self._maker.checked(where, alone=n is not None)
         batches = -(-count // BATCH)
@@ -156,7 +150,26 @@ class ColumnsMeasure:
 
         conditions = () if filtered else where
         points = maker.accepted(n, drawn, rng, threads, where=conditions)
-        return points[maker.satisfied(points, where)] if where and filtered else points
+        return points[satisfied(points, where, self.domain)] if where and filtered else points
+
+    def chosen(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None,
+        order: Order,
+        threads: int | None,
+        then: Callable[[Points], Any],
+        where: Sequence[Condition],
+        facts: Sequence[Fact],
+        factors: Product,
+    ) -> Iterator[Any]:
+        """Yield `then` of rows that satisfy conditions, in pieces; all keep the facts that the measure knows."""
+        return self.blocks(n, seed=seed, order=order, threads=threads, then=then, where=where)
+
+    def keeping(self, facts: tuple[Fact, ...]) -> "ColumnsMeasure":
+        """Return the measure whose rows keep the facts, if it knows none yet."""
+        return replace(self, facts=facts) if facts and not self.facts else self
 
     # -------------------------------------------------------------------------------------------------------- answers
 
@@ -224,8 +237,7 @@ class ColumnsMeasure:
 
     def factor(self, column: int) -> tuple[int, int]:
         """Return in which factor of the table a column of points lies, and where in it."""
-        if isinstance(column, bool) or not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
-            raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
+        check_column(column, self.domain.width)
         places = self.domain.columns
         j = next(j for j, place in enumerate(places) if column < place.stop)
         return j, int(column) - places[j].start

@@ -4,12 +4,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Cells, Floats
+from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.threads import BLOCK, in_threads
 
 BUCKETS = 256
@@ -24,6 +25,22 @@ T = TypeVar("T")
 
 FEW = 4
 """Tasks up to which threads cost more than they bring."""
+
+
+def check_request(n: Any, seed: Any, order: Any, *, released: str) -> None:
+    """Refuse a number of rows, a seed or an order that cannot be used; `released` is what there is without a number."""
+    if order not in ("random", "cell"):
+        raise ArgumentError(f"order must be 'random' or 'cell', got {order!r}.")
+    if n is not None and not (is_whole(n) and 0 <= n < 2**53):
+        raise ArgumentError(f"n must be a whole number of at least 0, or None for the {released}, got {n!r}.")
+    if seed is not None and not (is_whole(seed) and seed >= 0):
+        raise ArgumentError(f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}.")
+
+
+def check_column(column: Any, width: int) -> None:
+    """Refuse what is no column of points."""
+    if not is_whole(column) or not 0 <= column < width:
+        raise ArgumentError(f"column must be from 0 to {width - 1}, got {column!r}.")
 
 
 class Rows:

@@ -6,50 +6,25 @@ from privmeasure.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from privmeasure.public import *
-
-__all__ = [
-    "PMM",
-    "PSMM",
-    "Boolean",
-    "Box",
-    "Categories",
-    "Category",
-    "CellMeasure",
-    "Circle",
-    "Constant",
-    "Date",
-    "Datetime",
-    "Drop",
-    "Finite",
-    "Integer",
-    "Integers",
-    "Nullable",
-    "Number",
-    "Place",
-    "Plan",
-    "Privacy",
-    "PrivmeasureError",
-    "Product",
-    "Recipe",
-    "Schema",
-    "Sphere",
-    "Synthesizer",
-    "TableRelease",
-    "Time",
-    "load",
-    "synthesize",
-]
+    from privmeasure.public import __all__ as __all__
 
 
 def __getattr__(name: str) -> Any:
     """Load the public names when the first is asked for, so that the command line starts at once."""
-    if name not in __all__:
-        raise AttributeError(f"module 'privmeasure' has no attribute {name!r}")
-    import privmeasure.public
+    from importlib.util import find_spec
 
-    return getattr(privmeasure.public, name)
+    # Python asks for rooms before it imports them, and for its own names: neither needs the public ones
+    if name == "__all__" or not (name.startswith("__") or find_spec(f"privmeasure.{name}")):
+        import privmeasure.public
+
+        if name == "__all__" or name in privmeasure.public.__all__:
+            globals()[name] = found = getattr(privmeasure.public, name)  # not asked for again
+            return found
+    raise AttributeError(f"module 'privmeasure' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """List the public names."""
-    return [*__all__, "__version__"]
+    from privmeasure.public import __all__ as names
+
+    return [*names, "__version__"]

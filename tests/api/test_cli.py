@@ -20,6 +20,7 @@ from privmeasure.ledger import Ledger
 from privmeasure.tables import Schema
 from privmeasure.tables.columns.kinds import KINDS
 from privmeasure.tables.facts import forbidden_pairs
+from privmeasure.tables.template import guide_lines
 
 ROOT = Path(__file__).parents[2]
 
@@ -338,6 +339,7 @@ def test_the_page_of_schemas(folder):
     assert names["schema"] == schemas[0]
     used = {type(column) for column in schemas[0].columns.values()}
     assert used == set(KINDS.values())
+    assert f"```text\n{chr(10).join(guide_lines())}\n```" in text
     for tag, kind in KINDS.items():
         assert re.search(rf"^## .*\b{tag}\b", text, re.MULTILINE), tag
         for field in kind.__struct_fields__:

@@ -2,13 +2,14 @@
 
 import inspect
 import json
+import subprocess
+import sys
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
 import privmeasure as pm
-import privmeasure.public
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, SpentError
 
 CORE = {
@@ -47,7 +48,7 @@ def synthesizer(space=None, **options):
 
 def test_exported_names():
     assert set(pm.__all__) == CORE | DOMAINS | COLUMNS
-    assert pm.__all__ == privmeasure.public.__all__  # what is listed is what is loaded
+    assert {*dir(pm)} == {*pm.__all__, "__version__"}
     assert len(pm.__all__) == len(set(pm.__all__))
     order = [(not name.isupper(), name[0].islower(), name) for name in pm.__all__]  # constants, classes, functions
     assert order == sorted(order)
@@ -55,6 +56,21 @@ def test_exported_names():
         documentation = inspect.getdoc(getattr(pm, name))
         assert documentation, name
         assert documentation.splitlines()[0].endswith("."), name
+
+
+def test_names_are_loaded_when_the_first_is_asked_for():
+    """Neither a room nor what Python asks of every module loads them: the command line starts at once."""
+    lines = [
+        "import sys",
+        "from privmeasure import errors, version",
+        "import privmeasure",
+        "assert not hasattr(privmeasure, '__wrapped__')",
+        "assert 'privmeasure.public' not in sys.modules",
+        "from privmeasure import *",
+        "assert Box is privmeasure.Box",
+        "assert not hasattr(privmeasure, 'nothing')",
+    ]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
 def test_public_methods_are_documented():

@@ -20,8 +20,8 @@ from scipy.stats import beta
 
 from privmeasure import Box, Recipe, Synthesizer
 from privmeasure.mechanisms import base, tree
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import discrete_laplace
 
 ALARM = 1e-6
 CELLS = 4
@@ -104,7 +104,7 @@ def proved_loss(audit: Audit, runs: int, alarm: float) -> float:
 @pytest.fixture
 def quarter_noise(monkeypatch):
     for module in (base, tree):
-        monkeypatch.setattr(module, "discrete_laplace", lambda scale: discrete_laplace(scale / 4))
+        monkeypatch.setattr(module, "law_of", lambda name, scale: law_of(name, scale / 4))
 
 
 @pytest.mark.parametrize("audit", AUDITS, ids=str)

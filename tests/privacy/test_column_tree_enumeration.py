@@ -25,9 +25,8 @@ import pytest
 
 from privmeasure.counts import Axis, CellCounts, Partition
 from privmeasure.domains import Box, Categories, Product
-from privmeasure.mechanisms import ColumnTree, pairs
-from privmeasure.mechanisms import choice as selection
-from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
+from privmeasure.mechanisms import ColumnTree, choice
+from privmeasure.mechanisms.choice import RankedColumn, TruePairs
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 from privmeasure.plans.tuning import TUNED
@@ -110,8 +109,8 @@ def rounds_of(table: Table, margins: Margins, plan, path: tuple[int, ...], monke
     """The scores of every round of the real choice of a tree, when the winners are those of the path."""
     seen = []
 
-    def scripted(scores, *, epsilon, sensitivity, key, round_):
-        assert (epsilon, sensitivity, round_) == (plan.round_budget, plan.privacy.sensitivity, len(seen))
+    def scripted(scores, *, privacy, budget, key, round_):
+        assert (privacy, budget, round_) == (plan.privacy, plan.round_budget, len(seen))
         assert scores.dtype == np.int64
         seen.append(tuple(scores.tolist()))
         return path[round_]
@@ -119,7 +118,7 @@ def rounds_of(table: Table, margins: Margins, plan, path: tuple[int, ...], monke
     columns = [RankedColumn(np.array(m, float), ordered=False, blocks=None, alone=None) for m in margins]
     true = kind(NAMES, counts_of(table), columns, replace(plan, rows=sum(margins[0])), TUNED)
     with monkeypatch.context() as patch:
-        patch.setattr(pairs, "noisy_max", scripted)
+        patch.setattr(choice, "noisy_max", scripted)
         true._tree([true._true(t, true._score_side) for t in range(3)], None)
     return seen
 
@@ -203,9 +202,9 @@ def test_the_winner_is_the_first_largest_sum(monkeypatch):
     scores = np.array([2, 0, 1])
     for noise in product((0, 1, 2, 3), repeat=3):
         rejected = [[-1] * i + [z] for i, z in enumerate(noise)]
-        monkeypatch.setattr(selection, "discrete_laplace", lambda scale, rejected=rejected: Chosen(rejected))
+        monkeypatch.setattr(choice, "law_of", lambda name, scale, rejected=rejected: Chosen(rejected))
         sums = [score + z for score, z in zip(scores.tolist(), noise, strict=True)]
-        found = selection.noisy_max(scores, epsilon=Fraction(1), sensitivity=1, key=None, round_=0)
+        found = choice.noisy_max(scores, privacy=Privacy(1, "replace"), budget=Fraction(1), key=None, round_=0)
         assert found == sums.index(max(sums))
 
 
@@ -277,7 +276,7 @@ def test_the_release_is_what_is_enumerated(relation, people, monkeypatch):
         np.add.at(true, (one, two), 1)
         assert np.array_equal(pair.noisy, true + noise(pair.scale, 5 + place, 0, true.size).reshape(true.shape))
     parts = {part for part, *_ in words}
-    assert parts == {*range(1, 5 + len(release.pairs)), selection.PART} | ({0} if relation == "add-remove" else set())
+    assert parts == {*range(1, 5 + len(release.pairs)), choice.PART} | ({0} if relation == "add-remove" else set())
     first = first_winner(release, rank_cells, key)
     assert (release.pairs[0].first, release.pairs[0].second) == first
 
@@ -298,7 +297,7 @@ def first_winner(release, rank_cells, key):
         score -= round(float(np.minimum(expected, 0.8 * np.sqrt(expected)).sum()))
         attempt, z = 0, -1
         while z < 0:
-            cell = np.array([attempt * selection.CANDIDATES + t], np.uint64)
-            z, attempt = int(law.draw(key, part=selection.PART, level=0, cells=cell)[0]), attempt + 1
+            cell = np.array([attempt * choice.CANDIDATES + t], np.uint64)
+            z, attempt = int(law.draw(key, part=choice.PART, level=0, cells=cell)[0]), attempt + 1
         best.append((score + z, -t, (i, j)))
     return max(best)[2]

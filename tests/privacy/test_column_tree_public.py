@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product
-from privmeasure.mechanisms import ColumnTree, pairs, tree
+from privmeasure.mechanisms import ColumnTree, choice, tree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
@@ -34,25 +34,25 @@ class Tape:
 
     def __init__(self, monkeypatch):
         self.noisy, self.winners, self.playing = {}, {}, False
-        self.add_noise, self.noisy_max = tree.add_noise, pairs.noisy_max
-        for module in (tree, pairs):
+        self.add_noise, self.noisy_max = tree.add_noise, choice.noisy_max
+        for module in (tree, choice):
             monkeypatch.setattr(module, "add_noise", self.noise)
         monkeypatch.setattr(column_tree, "public_total", partial(noisy_total, self.noise))
-        monkeypatch.setattr(pairs, "noisy_max", self.winner)
+        monkeypatch.setattr(choice, "noisy_max", self.winner)
 
-    def noise(self, counts, level, scale, key, part, threads):
+    def noise(self, counts, level, law, key, part, threads):
         if not self.playing:
-            self.noisy[part, level] = (scale, self.add_noise(counts.copy(), level, scale, key, part, threads))
+            self.noisy[part, level] = (law.scale, self.add_noise(counts.copy(), level, law, key, part, threads))
         planned, noisy = self.noisy[part, level]
-        assert (scale, len(counts)) == (planned, len(noisy)), "the scale and the cells are public"
+        assert (law.scale, len(counts)) == (planned, len(noisy)), "the scale and the cells are public"
         return noisy.copy()
 
-    def winner(self, scores, *, epsilon, sensitivity, key, round_):
+    def winner(self, scores, *, privacy, budget, key, round_):
         if not self.playing:
-            found = self.noisy_max(scores, epsilon=epsilon, sensitivity=sensitivity, key=key, round_=round_)
-            self.winners[round_] = (len(scores), epsilon, found)
+            found = self.noisy_max(scores, privacy=privacy, budget=budget, key=key, round_=round_)
+            self.winners[round_] = (len(scores), privacy.scale(budget), found)
         count, planned, found = self.winners[round_]
-        assert (len(scores), epsilon) == (count, planned)
+        assert (len(scores), privacy.scale(budget)) == (count, planned)
         return found
 
 
@@ -123,13 +123,13 @@ def test_under_replace_only_the_number_of_rows_is_public(releases):
 
 def test_a_mechanism_that_reads_the_number_of_rows_is_found(releases, monkeypatch):
     """The check can fail: here the true number of rows decides what is expected of a pair."""
-    real = pairs.TruePairs._independent
+    real = choice.TruePairs._independent
 
     def wrong(self, t):
         return real(self, t) * self._counts[t].total / self._plan.rows
 
     seen = []
-    monkeypatch.setattr(pairs.TruePairs, "_independent", lambda self, t: seen.append(wrong(self, t)) or seen[-1])
+    monkeypatch.setattr(choice.TruePairs, "_independent", lambda self, t: seen.append(wrong(self, t)) or seen[-1])
     tool = ColumnTree(DOMAIN, Privacy(2, "add-remove"))
     releases(tool, data(ROWS), data(ROWS + 1))
     half = len(seen) // 2
@@ -138,8 +138,8 @@ def test_a_mechanism_that_reads_the_number_of_rows_is_found(releases, monkeypatc
 
 def test_what_is_expected_of_pairs_is_public(releases, monkeypatch):
     """The tables that scores subtract are the same for neighbours, in both layers, once the releases are."""
-    seen, real = [], pairs.score
-    monkeypatch.setattr(pairs, "score", lambda true, expected: seen.append(expected.copy()) or real(true, expected))
+    seen, real = [], choice.score
+    monkeypatch.setattr(choice, "score", lambda true, expected: seen.append(expected.copy()) or real(true, expected))
     tool = ColumnTree(DOMAIN, Privacy(2, "add-remove"))
     releases(tool, data(ROWS), data(ROWS + 1, seed=2))
     half = len(seen) // 2
@@ -155,6 +155,6 @@ def test_the_release_holds_no_private_object():
     found = list(reachable(release))
     assert sum(isinstance(value, np.ndarray) for value in found) > 1
     for value in found:
-        assert not isinstance(value, CellCounts | ArraySource | Key | pairs.TruePairs)
+        assert not isinstance(value, CellCounts | ArraySource | Key | choice.TruePairs)
         assert not (isinstance(value, np.ndarray) and np.shares_memory(value, points))
-    assert repr(pairs.TruePairs([], [], [], None, None)) == "TruePairs(private)"
+    assert repr(choice.TruePairs([], [], [], None, None)) == "TruePairs(private)"

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from privmeasure.domains import Categories, Product
-from privmeasure.mechanisms import ColumnTree, pairs, tree
+from privmeasure.mechanisms import ColumnTree, choice, tree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.model import graph as model
 from privmeasure.noise.entropy import Key
@@ -114,23 +114,23 @@ class Stage:
         tuning = replace(TUNED, fewest_pairs=Fraction(1, 2)) if part else replace(TUNED, least_rows=1e-6)
         self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}
-        for module in (tree, pairs):
+        for module in (tree, choice):
             patch.setattr(module, "add_noise", self._noise)
         patch.setattr(column_tree, "public_total", partial(noisy_total, self._noise))
-        patch.setattr(pairs, "noisy_max", self._winner)
+        patch.setattr(choice, "noisy_max", self._winner)
         self.pairs = (2, 0) if part else (3, 3)
         if true_model:
             patch.setattr(model, "pair_table", self._true_table)
 
-    def _noise(self, counts, level, scale, key, part, threads):
+    def _noise(self, counts, level, law, key, part, threads):
         noisy = self.script.noisy(part, level, len(counts))
-        self.transcript.counts.append((counts.copy(), noisy, scale))
+        self.transcript.counts.append((counts.copy(), noisy, law.scale))
         return noisy.copy()
 
-    def _winner(self, scores, *, epsilon, sensitivity, key, round_):
+    def _winner(self, scores, *, privacy, budget, key, round_):
         assert round_ == len(self.transcript.rounds)
         won = self.script.winner(round_, len(scores))
-        self.transcript.rounds.append((tuple(scores.tolist()), won, 2 * sensitivity / epsilon))
+        self.transcript.rounds.append((tuple(scores.tolist()), won, 2 * privacy.sensitivity / budget))
         return won
 
     def _true_table(self, pair, *_):

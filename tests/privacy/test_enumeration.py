@@ -329,7 +329,7 @@ def breaks(finding: Finding, epsilon: float, by: float) -> bool:
 class ScriptedLaw:
     """Noise that a test chose, with a record of what was asked for."""
 
-    def __init__(self, scale, script, asked):
+    def __init__(self, name, scale, script, asked):
         self.scale, self.script, self.asked = scale, script, asked
 
     def draw(self, key, *, part, level, cells):
@@ -357,7 +357,7 @@ def test_the_release_is_the_function_that_is_enumerated(monkeypatch, recipe, nei
         script = {level: rng.integers(-6, 7, 1 << level).tolist() for level in scales}
         asked: list = []
         for module in (base, tree, lazy):
-            monkeypatch.setattr(module, "discrete_laplace", partial(ScriptedLaw, script=script, asked=asked))
+            monkeypatch.setattr(module, "law_of", partial(ScriptedLaw, script=script, asked=asked))
         points = np.repeat((np.arange(4) + 0.5) / 4, counts)
         release = mechanism.release(ArraySource(points, width=1, threads=1), Key.fresh())
         total = int(counts.sum()) + (script[0][0] if 0 in scales else 0)

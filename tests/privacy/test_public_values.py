@@ -52,7 +52,7 @@ def force(monkeypatch):
     """Return a function that fixes the noisy number of rows of data with a known number of rows."""
 
     def force(rows, total):
-        monkeypatch.setattr(base, "discrete_laplace", lambda scale: Forced(scale, rows, total))
+        monkeypatch.setattr(base, "law_of", lambda name, scale: Forced(scale, rows, total))
 
     return force
 
@@ -252,7 +252,7 @@ def random_case(rng):
 def test_budgets_add_up_to_at_most_epsilon_exactly(monkeypatch):
     """As fractions, over a random grid; and the noise of a level is what its budget buys, exactly."""
     rng, made, refused = random.Random(5), 0, 0
-    monkeypatch.setattr(base, "discrete_laplace", lambda scale: None)  # tables are not needed to plan
+    monkeypatch.setattr(base, "law_of", lambda name, scale: None)  # tables are not needed to plan
     for _ in range(1500):
         domain, privacy, recipe, options = random_case(rng)
         try:
@@ -282,7 +282,7 @@ def test_what_is_spent_is_what_was_planned(monkeypatch, recipe):
     drawn = []
 
     class Recorder:
-        def __init__(self, scale):
+        def __init__(self, name, scale):
             self.scale = scale
 
         def draw(self, key, *, part, level, cells):
@@ -290,7 +290,7 @@ def test_what_is_spent_is_what_was_planned(monkeypatch, recipe):
             return discrete_laplace(self.scale).draw(key, part=part, level=level, cells=cells)
 
     for module in (base, tree):
-        monkeypatch.setattr(module, "discrete_laplace", Recorder)
+        monkeypatch.setattr(module, "law_of", Recorder)
     for neighbours in ("add-remove", "replace"):
         for options in ({}, {"rows": 700}, {"depth": 5}):
             drawn.clear()

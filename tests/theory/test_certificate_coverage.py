@@ -14,7 +14,7 @@ import privmeasure as pm
 from privmeasure.domains import Categories
 from privmeasure.metrics import wasserstein
 from privmeasure.noise.entropy import Key
-from privmeasure.releases import certificate
+from privmeasure.releases import certify
 from privmeasure.sources.arrays import ArraySource
 
 ALARM = 1e-6
@@ -106,7 +106,7 @@ def misses_in_one_category(runs, beta=BETA):
 def test_the_noisy_number_for_the_true_one_is_wrong(monkeypatch):
     runs = 150
     assert covers(misses_in_one_category(runs), runs)
-    monkeypatch.setattr(certificate, "_rows", lambda plan, *_: (plan.rows, plan.rows))
+    monkeypatch.setattr(certify, "_rows", lambda plan, *_: (plan.rows, plan.rows))
     missed = misses_in_one_category(runs)
     assert not covers(missed, runs)
     assert 0.6 < 1 - missed / runs < 0.91
@@ -117,8 +117,8 @@ def test_an_error_that_is_left_out_is_seen(monkeypatch):
     points = SHAPES["uniform"](np.random.default_rng(1), 400, 1)
     mechanism = pm.PMM(box(1), pm.Privacy(0.3, "replace"), rows=400, depth=6)
     assert covers(misses(mechanism, "uniform", points, 60)[0], 60)
-    original = certificate._Law.limits
-    monkeypatch.setattr(certificate._Law, "limits", lambda law, beta: 0.1 * original(law, beta))
+    original = certify._Law.limits
+    monkeypatch.setattr(certify._Law, "limits", lambda law, beta: 0.1 * original(law, beta))
     assert not covers(misses(mechanism, "uniform", points, 60)[0], 60)
 
 

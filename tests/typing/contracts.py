@@ -11,7 +11,7 @@ from privmeasure.ledger.reservation import Spender
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree
 from privmeasure.mechanisms.base import Mechanism
 from privmeasure.noise.laplace import DiscreteLaplace
-from privmeasure.noise.law import Law
+from privmeasure.noise.law import Facts, LaplaceFacts, Law
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.plan import Plan
 from privmeasure.plans.promise import Promise
@@ -52,6 +52,10 @@ def sources(a: ArraySource, b: TableSource) -> list[Source]:
 
 
 def files(a: TextTable, b: ParquetTable) -> list[TableFile]:
+    return [a, b]
+
+
+def facts(a: LaplaceFacts, b: DiscreteLaplace) -> list[Facts]:
     return [a, b]
 
 

@@ -7,7 +7,6 @@ Notation:   y noisy count    v_j variance of the noise of level j    z estimate 
 References: Hay et al. 2010 and Honaker 2015 with a variance for each level; docs/mathematics.md
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Domain, Floats
+from privmeasure.noise.law import LAPLACE, LawName, facts_of
 
 Estimate = NDArray[Any]
 """int64 where nothing was averaged, float64 after inference."""
@@ -25,17 +25,14 @@ CHUNK = 1 << 16
 """Cells that are looked at together."""
 
 
-def noise_variance(scale: Fraction) -> float:
-    """Return the variance of Lap_Z(scale): 2p / (1-p)^2 with p = exp(-1/scale).
+def noise_variance(scale: Fraction, law: LawName = LAPLACE) -> float:
+    """Return the variance of the noise of a scale.
 
     Examples:
         >>> round(noise_variance(Fraction(1)), 4)
         1.8413
     """
-    x = float(1 / scale)
-    if x < 1e-150:  # the variance is divided by its square, which doubles could hardly hold
-        return math.inf
-    return 2 * math.exp(-x) / math.expm1(-x) ** 2
+    return facts_of(law, scale).variance
 
 
 def level_variances(measured: Variances, depth: int, *, blue: bool) -> list[float]:

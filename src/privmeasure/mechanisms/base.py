@@ -11,8 +11,9 @@ import numpy as np
 from privmeasure.counts import Progress, Source
 from privmeasure.domains import Domain
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError, SpentError, is_whole
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.noise.law import LawName
 from privmeasure.plans.plan import RowsAre
 from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
@@ -114,7 +115,7 @@ def whole_rows(rows: object, what: str = "", advice: str = "") -> int:
     return int(cast(int, rows))
 
 
-def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tuple[int, RowsAre]:
+def public_total(total: int, privacy: Privacy, budget: Fraction, law: LawName, key: Key) -> tuple[int, RowsAre]:
     """Return a number of rows that anyone may see: the exact one if that is public, else with noise, perhaps below 1.
 
     Whoever buys the size buys it here.
@@ -128,5 +129,5 @@ def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tu
                 "and there is no probability measure on nothing: give at least one row, or use 'add-remove'."
             )
         return total, "public"
-    law = discrete_laplace(privacy.scale(budget))
-    return total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0]), "released"
+    noise = law_of(law, privacy.scale(budget)).draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))
+    return total + int(noise[0]), "released"

@@ -1,17 +1,29 @@
-"""A private choice of one candidate among many: the largest whole-number score plus one-sided geometric noise.
+"""The private choice of pairs of columns, and the noise on the tables of those that were chosen.
 
-The noise of a candidate is Z >= 0 with P(Z >= z) = exp(-z epsilon / (2 D)): exactly Lap_Z(2 D / epsilon) given that it
-is not negative. A draw below 0 is thrown away and the next position is read, so every candidate's noise is fresh, exact
-and a function of the key and of positions alone. It has half the variance of Laplace noise of the same scale.
+**One choice among many** takes the largest whole-number score plus one-sided geometric noise. The noise of a candidate
+is Z >= 0 with P(Z >= z) = exp(-z epsilon / (2 D)): exactly Lap_Z(2 D / epsilon) given that it is not negative. A draw
+below 0 is thrown away and the next position is read, so every candidate's noise is fresh, exact and a function of the
+key and of positions alone. It has half the variance of Laplace noise of the same scale.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privmeasure.counts import CellCounts
+from privmeasure.domains import Floats
+from privmeasure.mechanisms.tree import add_noise
+from privmeasure.model.graph import Model
+from privmeasure.model.pairs import Pair
+from privmeasure.model.ranks import Blocks, Groups, merged, rank
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import LEVELS, Key
-from privmeasure.noise.laplace import DiscreteLaplace, discrete_laplace
+from privmeasure.noise.law import LAPLACE, Law
+from privmeasure.plans.columns import ColumnPlan
+from privmeasure.plans.tuning import Tuning
+from privmeasure.privacy import Privacy
 
 PART = (1 << 16) - 1
 """The part of the noise positions that belongs to selections: no column and no pair has it."""
@@ -19,31 +31,38 @@ CANDIDATES = 1 << 32
 """The cell of a draw is attempt * CANDIDATES + candidate: attempts never meet."""
 USUAL = 0.8
 """E|Poisson(m) - m| / sqrt(m) for large m: what sampling alone adds to a cell. A public constant."""
+MODEL_ROWS = 50_000
+"""Rows of the sample that says what the tree already tells about a pair: more would take longer and scatter less."""
+MODEL_SEED = 0
+"""Of that sample: fixed and public, so that it is a function of released values."""
 
 
 def noisy_max(
-    scores: NDArray[np.int64], *, epsilon: Fraction, sensitivity: int, key: Key, round_: int, part: int = PART
+    scores: NDArray[np.int64], *, privacy: Privacy, budget: Fraction, key: Key, round_: int, part: int = PART
 ) -> int:
     """Return the position of the largest score + noise, the first of several; the scores are PRIVATE.
 
-    One person changes each score by at most `sensitivity`, possibly all of them, possibly in different directions.
+    One person changes each score by at most D, possibly all of them, possibly in different directions. The noise is
+    one-sided geometric whatever the law of the counts' noise is: the proof is about it.
     `round_` numbers the choices of one release: each has noise of its own.
 
-    Notation:   D sensitivity    p = exp(-epsilon / (2 D))
-    Guarantee:  privacy   epsilon-DP: docs/proofs/selection.md
+    Notation:   D sensitivity    p = exp(-budget / (2 D))
+    Guarantee:  privacy   budget-DP: docs/proofs/selection.md
     References: permute-and-flip (McKenna and Sheldon 2020), which breaks ties at random; here the first wins
 
     Examples:
         >>> scores = np.array([0, 3, 1000])
-        >>> noisy_max(scores, epsilon=Fraction(1), sensitivity=1, key=Key.insecure(1), round_=0)
+        >>> privacy = Privacy(1, "add-remove")
+        >>> noisy_max(scores, privacy=privacy, budget=privacy.epsilon, key=Key.insecure(1), round_=0)
         2
     """
-    noise = one_sided(discrete_laplace(2 * sensitivity / epsilon), len(scores), key=key, round_=round_, part=part)
+    law = law_of(LAPLACE, 2 * privacy.scale(budget))
+    noise = one_sided(law, len(scores), key=key, round_=round_, part=part)
     # PRIVATE + noise; only the position of the largest leaves. np.argmax takes the first of ties: a public order.
     return int(np.argmax(np.asarray(scores, np.int64) + noise))
 
 
-def one_sided(law: DiscreteLaplace, count: int, *, key: Key, round_: int, part: int = PART) -> NDArray[np.int64]:
+def one_sided(law: Law, count: int, *, key: Key, round_: int, part: int = PART) -> NDArray[np.int64]:
     """Return `count` independent draws of the law given Z >= 0, by rejection: P(Z = z) = (1 - p) p^z for z >= 0.
 
     Each attempt reads positions that no other attempt, candidate or round reads. How long it takes depends on the noise
@@ -75,3 +94,151 @@ def score(true: NDArray[np.int64], expected: NDArray[np.float64]) -> int:
     public = np.rint(expected).astype(np.int64)
     usual = round(float(np.minimum(expected, USUAL * np.sqrt(expected)).sum()))
     return int(np.abs(true - public).sum()) - usual
+
+
+class RankedColumn:
+    """The rank cells of one released column, and coarser groups of them: public."""
+
+    def __init__(self, margin: Floats, *, ordered: bool, blocks: Blocks | None, alone: int | None) -> None:
+        """Take the mass of every rank cell, their blocks, and the one of missing values: see `rank`."""
+        self.margin, self._ordered, self._blocks, self._alone = margin, ordered, blocks, alone
+        self._groups: dict[int, tuple[Groups, Floats]] = {}
+
+    def groups(self, most: int) -> tuple[Groups, Floats]:
+        """Return the group of every rank cell, of at most `most` groups, and the masses of the groups."""
+        if most not in self._groups:
+            groups = np.arange(len(self.margin))
+            if most < len(groups):
+                groups = rank(self.margin, most, ordered=self._ordered, blocks=self._blocks, alone=self._alone)
+            self._groups[most] = groups, np.bincount(groups, weights=self.margin).astype(np.float64)
+        return self._groups[most]
+
+
+class TruePairs:
+    """How many rows lie in each pair of rank cells, for all pairs of columns. PRIVATE: shows nothing, used up once.
+
+    Guarantee:  privacy   `chosen` is (rounds e_s + tree pairs e_t + extra pairs e_x)-DP: each table is a histogram of
+                          cells that earlier releases fixed, so a person changes it by at most D in l_1
+    """
+
+    def __init__(
+        self,
+        names: Sequence[tuple[int, int]],
+        counts: Sequence[CellCounts],
+        columns: Sequence[RankedColumn],
+        plan: ColumnPlan,
+        tuning: Tuning,
+    ) -> None:
+        """Take the pairs of columns, their counts, which stay the caller's to destroy, and the released columns."""
+        self._names, self._counts, self._columns, self._plan, self._tuning = names, counts, columns, plan, tuning
+
+    def chosen(self, key: Key) -> tuple[Pair, ...]:
+        """Return the noisy tables of pairs that join the columns, then of those that the tree tells least about."""
+        plan = self._plan
+        small = [self._true(t, self._score_side) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
+        tree = self._tree(small, key)
+        pairs = [self._noisy(t, plan.pair_sides[0], plan.tree_scale, key, place) for place, t in enumerate(tree)]
+        if plan.extra_pairs:
+            extra = self._extra(small, tree, pairs, key)
+            side, scale, place = plan.pair_sides[1], plan.extra_scale, len(tree)
+            pairs += [self._noisy(t, side, scale, key, place + i) for i, t in enumerate(extra)]
+        return tuple(pairs)
+
+    # ------------------------------------------------------------------------------------------------- the choice
+
+    def _tree(self, small: Sequence[NDArray[np.int64]], key: Key) -> list[int]:
+        """Return pairs that join the columns, chosen one by one for being far from independent, by noisy maxima.
+
+        With few rows there are fewer than a whole tree needs: columns that are left apart are taken as independent.
+
+        Which pairs may still be chosen follows from those chosen before. The scores are PRIVATE: a person changes each
+        by at most D (`score`), as what is expected comes from released margins, never from true ones. What
+        noise would cost is taken off: a public number.
+        """
+        plan = self._plan
+        if not plan.rounds:
+            return list(range(plan.tree_pairs))  # two columns: one pair, nothing to choose
+        scores = np.array([score(true, self._independent(t)) - self._price(t, 0) for t, true in enumerate(small)])
+        first, second = np.array(self._names).T
+        component, tree = np.arange(len(self._columns)), list[int]()
+        while len(tree) < plan.tree_pairs:
+            able = np.flatnonzero(component[first] != component[second])
+            t = int(able[self._noisy_max(scores[able], key, len(tree))])
+            tree.append(t)
+            component[component == component[second[t]]] = component[first[t]]
+        return tree
+
+    def _extra(
+        self, small: Sequence[NDArray[np.int64]], tree: Sequence[int], pairs: Sequence[Pair], key: Key
+    ) -> list[int]:
+        """Return further pairs, whose tables are far from what the tree says of them, by noisy maxima.
+
+        What is expected is counted in a sample of the model of the released tree: public, with a public seed. So a
+        person changes each score by at most D here as well.
+        """
+        margins, rows = [column.margin for column in self._columns], self._plan.rows
+        count = min(rows, MODEL_ROWS)
+        cells = Model.of_pairs(margins, pairs, rows).sample(count, np.random.default_rng(MODEL_SEED))
+        sample = [
+            column.groups(self._score_side)[0].astype(np.uint16).take(cell)
+            for column, cell in zip(self._columns, cells, strict=True)
+        ]
+        able = [t for t in range(len(self._names)) if t not in set(tree)]
+        expected = (self._sampled(t, sample) * (rows / count) for t in able)
+        scores = np.array([score(small[t], e) - self._price(t, 1) for t, e in zip(able, expected, strict=True)])
+        extra = list[int]()
+        while len(extra) < self._plan.extra_pairs:
+            place = self._noisy_max(scores, key, len(tree) + len(extra))
+            extra.append(able.pop(place))
+            scores = np.delete(scores, place)
+        return extra
+
+    def _noisy_max(self, scores: NDArray[np.int64], key: Key, round_: int) -> int:
+        """Return the winner of one round: e_s-DP, with fresh noise."""
+        return noisy_max(scores, privacy=self._plan.privacy, budget=self._plan.round_budget, key=key, round_=round_)
+
+    # ------------------------------------------------------------------------------------------------- tables
+
+    def _groups(self, t: int, side: int) -> tuple[tuple[Groups, Floats], tuple[Groups, Floats]]:
+        """Return the groups of the two columns of a pair, at most `side` each, and their masses: public."""
+        i, j = self._names[t]
+        return self._columns[i].groups(side), self._columns[j].groups(side)
+
+    def _true(self, t: int, side: int) -> NDArray[np.int64]:
+        """Return the PRIVATE counts of a pair on public groups: sums of disjoint cells, so still a histogram."""
+        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, side)
+        table = self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
+        return np.asarray(merged(table, rows, columns), np.int64)
+
+    def _price(self, t: int, layer: int) -> int:
+        """Return what the noise of its table would take off a pair's worth: public."""
+        (_, rows), (_, columns) = self._groups(t, self._plan.pair_sides[layer])
+        scale = (self._plan.tree_scale, self._plan.extra_scale)[layer]
+        return round(self._tuning.noise_price * len(rows) * len(columns) * scale)
+
+    @property
+    def _score_side(self) -> int:
+        return min(self._plan.pair_sides[0], self._tuning.score_side)
+
+    def _independent(self, t: int) -> Floats:
+        """Return what released margins alone say of a pair: public."""
+        (_, rows), (_, columns) = self._groups(t, self._score_side)
+        product: Floats = np.outer(rows, columns) / self._plan.rows
+        return product
+
+    def _sampled(self, t: int, sample: Sequence[NDArray[np.uint16]]) -> Floats:
+        """Return how often a pair's groups occur in a sample of the model: public."""
+        (i, j), ((_, rows), (_, columns)) = self._names[t], self._groups(t, self._score_side)
+        code = sample[i] * np.uint16(len(columns)) + sample[j]
+        return np.bincount(code, minlength=len(rows) * len(columns)).reshape(len(rows), -1).astype(np.float64)
+
+    def _noisy(self, t: int, side: int, scale: Fraction, key: Key, place: int) -> Pair:
+        """Return a chosen pair with noise: (D / scale)-DP, as its table changes by at most D in l_1."""
+        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, side)
+        true, part = self._true(t, side), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
+        noisy = add_noise(true.ravel(), 0, law_of(self._plan.law, scale), key, part, 1).reshape(true.shape)
+        return Pair(i, j, rows, columns, noisy, scale)
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "TruePairs(private)"

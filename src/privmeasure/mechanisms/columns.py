@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,12 +28,12 @@ from privmeasure.domains.traits import column_space, finest_level, is_ordered, m
 from privmeasure.errors import ArgumentError
 from privmeasure.estimates.linear import Estimate, noise_variance
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
-from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
+from privmeasure.mechanisms.choice import RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import consistent_leaves, kept_counts, noisy_levels, total_estimate
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.law import check_scale
+from privmeasure.noise.law import LAPLACE, LawName, check_scale
 from privmeasure.origin import Origin
 from privmeasure.plans.column_schedule import Split, column_plan, plan_pairs, split_over
 from privmeasure.plans.columns import MOST_COLUMNS, ColumnPlan, rows_error
@@ -68,6 +69,8 @@ class ColumnTree:
         >>> plan.tree_pairs, plan.extra_pairs, plan.spent
         (2, 1, Fraction(1, 1))
     """
+
+    law: ClassVar[LawName] = LAPLACE
 
     domain: Product
     privacy: Privacy
@@ -118,9 +121,9 @@ class ColumnTree:
 
     def _plan(self, split: Split, rows: int, rows_are: RowsAre) -> ColumnPlan:
         scales = [{level: self.privacy.scale(e) for level, e in own.items()} for own in split.columns]
-        error = rows_error(self.privacy, split.size, scales)
+        error = rows_error(self.privacy, split.size, scales, self.law)
         columns = tuple(
-            column_plan(space, budgets, self.privacy, rows, rows_are, error)
+            column_plan(space, budgets, self.privacy, rows, rows_are, error, law=self.law)
             for space, budgets in zip(self.spaces, split.columns, strict=True)
         )
         sizes = [space.size(finest_level(space)) for space in self.spaces]
@@ -141,6 +144,7 @@ class ColumnTree:
             extra_budget=pairs.extra_budget,
             pair_sides=pairs.sides,
             diameter=self.domain.diameter(0),
+            law=self.law,
             memory_bytes=6 * (sum(kept) ** 2 - sum(size**2 for size in kept))  # 12 bytes a cell of every pair
             + sum(column.memory_bytes for column in columns),
         )
@@ -203,8 +207,8 @@ class ColumnTree:
             if not (budget := split.size):
                 return self.rows or 1, [], split
         (everyone,) = source.count([Partition(())])
-        total, _ = public_total(int(everyone.take().sum()), self.privacy, budget, key)
-        known = [] if public else [(float(total), noise_variance(self.privacy.scale(budget)))]
+        total, _ = public_total(int(everyone.take().sum()), self.privacy, budget, self.law, key)
+        known = [] if public else [(float(total), noise_variance(self.privacy.scale(budget), self.law))]
         return max(1, total), known, self._split(self.rows or max(1, total))
 
     def _noisy_columns(
@@ -222,9 +226,9 @@ class ColumnTree:
         noisy: list[dict[int, Estimate]] = [{} for _ in scales]
         for j, true in zip(measured, counts, strict=True):
             noisy[j] = noisy_levels(
-                true, scales[j], max(scales[j]), key, part=1 + j, threads=thread_count(self.threads)
+                true, scales[j], max(scales[j]), self.law, key, part=1 + j, threads=thread_count(self.threads)
             )
-        return noisy, [{level: noise_variance(scale) for level, scale in levels.items()} for levels in scales]
+        return noisy, [{level: noise_variance(scale, self.law) for level, scale in levels.items()} for levels in scales]
 
     def _column(
         self,
@@ -309,4 +313,4 @@ def _blocks(column: CellMeasure, tuning: Tuning) -> Blocks | None:
     if not tuning.whole_blocks or column.domain.width > 1 or len(plan.levels) < 2:
         return None
     coarse = np.arange(1 << column.level) >> (column.level - plan.levels[-2])
-    return Blocks(coarse, np.full(1 << column.level, noise_variance(plan.scales[-1])), tuning.clear)
+    return Blocks(coarse, np.full(1 << column.level, noise_variance(plan.scales[-1], plan.law)), tuning.clear)

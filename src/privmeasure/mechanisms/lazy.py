@@ -17,8 +17,9 @@ from privmeasure.domains import Cells, Domain
 from privmeasure.estimates.consistency import Mass, Rule, distribute
 from privmeasure.estimates.linear import ancestors
 from privmeasure.estimates.passes import uneven_up_pass, up_pass
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import DiscreteLaplace, discrete_laplace
+from privmeasure.noise.law import Law, LawName
 
 FOREST_CELLS = 1 << 20
 """How many cells a step looks at together."""
@@ -31,6 +32,7 @@ def lazy_masses(
     scales: Mapping[int, Fraction],
     depth: int,
     rule: Rule,
+    law: LawName,
     key: Key,
     *,
     part: int,
@@ -45,10 +47,10 @@ def lazy_masses(
     above = 0
     for level in sorted(level for level in scales if level > 0):
         true = _level_counts(leaves >> np.uint64(depth - level), sizes)
-        law = discrete_laplace(scales[level])
+        drawn = law_of(law, scales[level])
 
-        def noisy(asked: Cells, level: int = level, true: CellCounts = true, law: DiscreteLaplace = law) -> Mass:
-            return _counts_of(true, asked) + law.draw(key, part=part, level=level, cells=asked)
+        def noisy(asked: Cells, level: int = level, true: CellCounts = true, drawn: Law = drawn) -> Mass:
+            return _counts_of(true, asked) + drawn.draw(key, part=part, level=level, cells=asked)
 
         chunk = max(1, FOREST_CELLS >> (level - above))
         steps = [

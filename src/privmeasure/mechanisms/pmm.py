@@ -12,7 +12,7 @@ Algorithm 4 of the paper, step by step, and where each step lives:
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Source
 from privmeasure.domains import Box, Domain, Integers, check_own
@@ -20,7 +20,7 @@ from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.law import LARGEST_SCALE, check_scale
+from privmeasure.noise.law import LAPLACE, LARGEST_SCALE, LawName, check_scale
 from privmeasure.origin import Origin
 from privmeasure.plans.bounds import hvz, t1, t2, t3, t5
 from privmeasure.plans.compare import flat_bound
@@ -63,6 +63,8 @@ class PMM:
         >>> plan.depth, plan.levels, plan.spent
         (11, (3, 7, 11), Fraction(1, 1))
     """
+
+    law: ClassVar[LawName] = LAPLACE
 
     domain: Domain
     privacy: Privacy
@@ -144,6 +146,7 @@ class PMM:
             rows=rows,
             rows_are=rows_are,
             depth=depth,
+            law=self.law,
             bounds=self._bounds(scales, depth, rows, lazy=lazy),
             memory_bytes=self._memory(depth, rows, lazy=lazy),
             lazy=lazy,
@@ -217,7 +220,7 @@ class PMM:
         else:
             (everyone,) = source.count([Partition(())])
             total = everyone.total
-        released, rows_are = public_total(total, self.privacy, root, key)
+        released, rows_are = public_total(total, self.privacy, root, self.law, key)
         total = max(1, released)
         # From here on `total` is public. The true number of rows is not read again.
         plan = self._plan(total, rows_are)
@@ -230,6 +233,7 @@ class PMM:
             dict(zip(plan.levels, plan.scales, strict=True)),
             plan.depth,
             self.recipe,
+            plan.law,
             key,
             part=0,
             lazy=plan.evaluation == "lazy",

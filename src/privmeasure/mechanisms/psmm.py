@@ -8,6 +8,7 @@ metric but no natural tree, and for few rows.
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,9 @@ from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.projection import Space, cell_space, check_cells, most_cells, project
 from privmeasure.mechanisms.base import gate, public_total, whole_rows
 from privmeasure.mechanisms.tree import add_noise, kept_counts
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.law import check_scale
+from privmeasure.noise.law import LAPLACE, LawName, check_scale
 from privmeasure.origin import Origin
 from privmeasure.plans.bounds import flat
 from privmeasure.plans.compare import flat_budgets, flat_distance, tree_bound
@@ -51,6 +53,8 @@ class PSMM:
         >>> plan.depth, plan.cells, plan.spent
         (12, 4096, Fraction(1, 1))
     """
+
+    law: ClassVar[LawName] = LAPLACE
 
     domain: Domain
     privacy: Privacy
@@ -110,7 +114,7 @@ class PSMM:
             return self._rho(0), 0.0
         space, _ = self._space(plan.depth)
         key = Key.fresh() if seed is None else Key.insecure(seed)
-        norms, totals = discrete_norms(space, plan.scales[-1], draws, key)
+        norms, totals = discrete_norms(space, law_of(plan.law, plan.scales[-1]), draws, key)
         if self.privacy.rows_are_public or plan.levels[0] == 0:  # the total is not that of the noisy counts: see `flat`
             norms = norms - diameter(space) / 2 * np.abs(totals)
         root = self.domain.diameter(0) / 2 * float(plan.scales[0]) if plan.levels[0] == 0 else 0.0
@@ -144,6 +148,7 @@ class PSMM:
             rows=rows,
             rows_are=rows_are,
             depth=level,
+            law=self.law,
             bounds=(Bound("PSMM", value, True, "closest measure; noise bounded along axes or the tree"), other),
             memory_bytes=64 * self.domain.size(level),
         )
@@ -183,7 +188,7 @@ class PSMM:
         rows_are: RowsAre = "released"
         if self.privacy.rows_are_public or self._buys_rows:
             true = source.count([Partition(())])[0].total if counts is None else counts.total
-            released, rows_are = public_total(true, self.privacy, self.privacy.epsilon * ROOT_SHARE, key)
+            released, rows_are = public_total(true, self.privacy, self.privacy.epsilon * ROOT_SHARE, self.law, key)
             total = max(1, released)
         level = self._plan(total or 1, rows_are).depth
         space = space or self._space(level)
@@ -193,8 +198,8 @@ class PSMM:
         if level == 0 and total is not None:
             noisy = np.full(1, total, np.int64)
         else:
-            scale = self.privacy.scale(self._budgets(level)[level])
-            noisy = add_noise(counts.counts, level, scale, key, 0, thread_count(self.threads))[cells.view(np.int64)]
+            law = law_of(self.law, self.privacy.scale(self._budgets(level)[level]))
+            noisy = add_noise(counts.counts, level, law, key, 0, thread_count(self.threads))[cells.view(np.int64)]
         if total is None:
             total = max(1, int(noisy.sum()))
         # From here on everything is public.

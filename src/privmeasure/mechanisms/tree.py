@@ -17,8 +17,9 @@ from privmeasure.estimates.consistency import RULES, Mass, distribute, isotonic
 from privmeasure.estimates.linear import Estimate, Variances, blue_estimates, existing, noise_variance
 from privmeasure.estimates.passes import uneven_blue, uneven_up_pass, up_pass
 from privmeasure.mechanisms.lazy import lazy_masses
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.noise.law import Law, LawName
 from privmeasure.plans.recipe import Recipe
 from privmeasure.releases.cells import Noisy
 from privmeasure.threads import in_threads
@@ -36,6 +37,7 @@ def tree_masses(
     scales: Mapping[int, Fraction],
     depth: int,
     recipe: Recipe,
+    law: LawName,
     key: Key,
     *,
     part: int,
@@ -54,9 +56,9 @@ def tree_masses(
     References: [HVZ23] Algorithms 3 and 4
     """
     if lazy:
-        return *lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], key, part=part), None
-    noisy = noisy_levels(counts, scales, depth, key, part=part, threads=threads)
-    variances = {level: noise_variance(scale) for level, scale in scales.items()}
+        return *lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], law, key, part=part), None
+    noisy = noisy_levels(counts, scales, depth, law, key, part=part, threads=threads)
+    variances = {level: noise_variance(scale, law) for level, scale in scales.items()}
     kept = kept_counts(domain, noisy, depth)  # noise was added: nothing private is copied
     mass = consistent_leaves(domain, noisy, variances, total, depth, recipe)
     cells = np.flatnonzero(mass)
@@ -64,7 +66,14 @@ def tree_masses(
 
 
 def noisy_levels(
-    counts: CellCounts, scales: Mapping[int, Fraction], depth: int, key: Key, *, part: int, threads: int = 1
+    counts: CellCounts,
+    scales: Mapping[int, Fraction],
+    depth: int,
+    law: LawName,
+    key: Key,
+    *,
+    part: int,
+    threads: int = 1,
 ) -> dict[int, Estimate]:
     """Return the counts of every measured level below the root, with noise. The true counts are used up.
 
@@ -72,7 +81,7 @@ def noisy_levels(
     """
     leaves = counts.take()  # nobody else keeps the true counts alive
     return {
-        level: add_noise(_sums(leaves, 1 << (depth - level)), level, scales[level], key, part, threads)
+        level: add_noise(_sums(leaves, 1 << (depth - level)), level, law_of(law, scales[level]), key, part, threads)
         for level in sorted(scales)  # the deepest last: its noise is added in place
         if level > 0
     }
@@ -147,9 +156,8 @@ def consistent_leaves(
     return distribute(roots, uneven_blue(noisy, variances, depth, there, root), rule, there)
 
 
-def add_noise(counts: Mass, level: int, scale: Fraction, key: Key, part: int, threads: int) -> Mass:
+def add_noise(counts: Mass, level: int, law: Law, key: Key, part: int, threads: int) -> Mass:
     """Add to every count of a level, in place, the noise of its position."""
-    law = discrete_laplace(scale)
 
     def add(task: int) -> None:
         cells = np.arange(task * CHUNK, min((task + 1) * CHUNK, len(counts)), dtype=np.uint64)

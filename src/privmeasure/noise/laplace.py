@@ -16,7 +16,6 @@ truncated geometric variable counted upwards (H >= 0) or downwards (H < 0). So t
 The time of a draw depends on its value in the rare branches 2 to 4: see the limits in SECURITY.md.
 """
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Cells
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.law import check_scale
+from privmeasure.noise.law import LaplaceFacts, check_scale
 from privmeasure.threads import BLOCK
 
 LARGEST_TABLE_SCALE = 128
@@ -40,7 +39,7 @@ AMBIGUOUS = np.int16(-(2**15))
 Integers = NDArray[np.int64]
 
 
-class DiscreteLaplace:
+class DiscreteLaplace(LaplaceFacts):
     """The law Lap_Z(scale), with its tables.
 
     Notation:   p = exp(-1/scale)    q quotient base (a power of two)    H high digit    R remainder, 0 <= R < q
@@ -58,30 +57,13 @@ class DiscreteLaplace:
     def __init__(self, scale: Fraction) -> None:
         """Build the tables; use `discrete_laplace(scale)` to share them."""
         check_scale(scale)
-        self.scale = scale
+        super().__init__(scale)
         self.q = 1
         while scale / self.q > LARGEST_TABLE_SCALE:
             self.q *= 2
         self.reach = int(TABLE_SCALES * scale / self.q) + 2  # |H| = reach stands for "reach or beyond"
         self.high = Table(-self.reach, lambda bits: high_thresholds(scale, self.q, self.reach, bits))
         self.low = Table(0, lambda bits: low_thresholds(scale, self.q, bits)) if self.q > 1 else None
-
-    @property
-    def variance(self) -> float:
-        """The variance 2 p / (1 - p)^2."""
-        p = math.exp(-1 / self.scale)
-        return 2 * p / (1 - p) ** 2
-
-    def tail(self, size: int) -> float:
-        """Return the chance 2 p^size / (1 + p) that a draw is at least so large, on either side.
-
-        Examples:
-            >>> law = discrete_laplace(Fraction(2))
-            >>> law.tail(0), round(law.tail(3), 4), round(law.variance, 3)
-            (1.0, 0.2778, 7.835)
-        """
-        p = math.exp(-1 / self.scale)
-        return 1.0 if size <= 0 else 2 * p**size / (1 + p)
 
     def draw(self, key: Key, *, part: int, level: int, cells: Cells) -> Integers:
         """Return the noise of every cell: a function of the key, the part, the level and the cell alone."""

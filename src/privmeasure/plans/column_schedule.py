@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from privmeasure.domains import Categories, Domain, Finite, Nullable
 from privmeasure.domains.traits import finest_level
-from privmeasure.noise.law import LARGEST_SCALE
+from privmeasure.noise.law import LARGEST_SCALE, LawName
 from privmeasure.plans.bounds import t2
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.schedule import choose_depth, level_weights, split_budget
@@ -170,7 +170,14 @@ def most_groups(sizes: Sequence[int], wanted: int) -> int:
 
 
 def column_plan(
-    space: Domain, budgets: Mapping[int, Fraction], privacy: Privacy, rows: int, rows_are: RowsAre, rows_error: float
+    space: Domain,
+    budgets: Mapping[int, Fraction],
+    privacy: Privacy,
+    rows: int,
+    rows_are: RowsAre,
+    rows_error: float,
+    *,
+    law: LawName,
 ) -> Plan:
     """Return the plan of one column with its guarantee: T2 for its levels, and the error of the number of rows.
 
@@ -185,5 +192,14 @@ def column_plan(
     about = "signed differences, best linear inference, the total of all columns"
     bounds = (Bound("T2", value, True, about),)
     return tree_plan(
-        "pmm", space, own, budgets, rows=rows, rows_are=rows_are, depth=depth, bounds=bounds, memory_bytes=64 << depth
+        "pmm",
+        space,
+        own,
+        budgets,
+        rows=rows,
+        rows_are=rows_are,
+        depth=depth,
+        law=law,
+        bounds=bounds,
+        memory_bytes=64 << depth,
     )

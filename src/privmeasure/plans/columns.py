@@ -10,7 +10,8 @@ import msgspec
 
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
-from privmeasure.plans.plan import Bound, Plan, Real, RowsAre, Whole, read_fields
+from privmeasure.noise.law import LAPLACE, LawName
+from privmeasure.plans.plan import Bound, Plan, Real, RowsAre, Whole, read_fields, without_usual_law
 from privmeasure.privacy import Privacy
 from privmeasure.rounding import TINY
 
@@ -51,6 +52,7 @@ class ColumnPlan:
     pair_sides: tuple[Whole, Whole]
     diameter: Real
     memory_bytes: Whole
+    law: LawName = LAPLACE
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -149,7 +151,7 @@ class ColumnPlan:
         split of epsilon that was made.
         """
         return rows_error(
-            self.privacy, self.size_budget, [dict(zip(c.levels, c.scales, strict=True)) for c in self.columns]
+            self.privacy, self.size_budget, [dict(zip(c.levels, c.scales, strict=True)) for c in self.columns], self.law
         )
 
     @property
@@ -193,7 +195,8 @@ class ColumnPlan:
             value[name] = str(value[name])
         columns = [column.to_json() for column in self.columns]
         privacy, sides = self.privacy.to_json(), list(self.pair_sides)
-        return {"mechanism": self.mechanism} | value | {"privacy": privacy, "columns": columns, "pair_sides": sides}
+        value |= {"privacy": privacy, "columns": columns, "pair_sides": sides}
+        return {"mechanism": self.mechanism} | without_usual_law(value)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "ColumnPlan":
@@ -219,7 +222,7 @@ class ColumnPlan:
         active = self.active
         if not (
             all((column.privacy.neighbours, column.privacy.rows_per_person) == promise for column in self.columns)
-            and all((column.rows, column.rows_are) == (self.rows, self.rows_are) for column in self.columns)
+            and all((c.rows, c.rows_are, c.law) == (self.rows, self.rows_are, self.law) for c in self.columns)
             and all(column.mechanism == "pmm" and 0 not in column.levels for column in self.columns)
             and all((number == 0) == (budget == 0) for number, budget in bought)
             and min(1, active - 1) <= self.tree_pairs <= max(0, active - 1)
@@ -299,15 +302,17 @@ def _listed_cells(columns: Sequence[Plan]) -> int:
     return sum(column.cells * (1 + len(column.levels)) for column in columns)
 
 
-def rows_error(privacy: Privacy, size: Fraction, columns: Sequence[Mapping[int, Fraction]]) -> float:
+def rows_error(
+    privacy: Privacy, size: Fraction, columns: Sequence[Mapping[int, Fraction]], law: LawName = LAPLACE
+) -> float:
     """Return a bound of E|N - n| for columns with noise of these scales: see `ColumnPlan.rows_error`.
 
     Trees with structural zeros know their totals no worse.
     """
     if privacy.rows_are_public:
         return 0.0
-    known = 1 / noise_variance(privacy.scale(size)) if size else 0.0
+    known = 1 / noise_variance(privacy.scale(size), law) if size else 0.0
     for scales in filter(None, columns):
-        measured = {level: noise_variance(scale) for level, scale in scales.items()}
+        measured = {level: noise_variance(scale, law) for level, scale in scales.items()}
         known += 1 / max(level_variances(measured, max(scales), blue=True)[0], TINY)
     return 1 / math.sqrt(known) + 0.5 if known else 0.0

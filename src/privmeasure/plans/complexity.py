@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 
 from privmeasure.domains import Finite, Floats
 from privmeasure.errors import ArgumentError
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.noise.law import LAPLACE, Law
 from privmeasure.transport import Grid, Line, bounded_lipschitz
 
 Space = Finite | Grid | Line
@@ -52,14 +53,14 @@ def laplacian_complexity(
         norms = _continuous_norms(points, draws, seed)
     else:
         key = Key.fresh() if seed is None else Key.insecure(seed)
-        norms = discrete_norms(points, scale, draws, key)[0] / float(scale)
+        norms = discrete_norms(points, law_of(LAPLACE, scale), draws, key)[0] / float(scale)
     norms = norms / _count(points)
     return float(norms.mean()), float(norms.std(ddof=1)) / math.sqrt(draws)
 
 
-def discrete_norms(space: Space, scale: Fraction, draws: int, key: Key) -> tuple[Floats, Floats]:
-    """Return the bounded-Lipschitz norms of draws of Lap_Z(scale) on all points of a space, and their totals."""
-    law, points = discrete_laplace(scale), np.arange(_count(space), dtype=np.uint64)
+def discrete_norms(space: Space, law: Law, draws: int, key: Key) -> tuple[Floats, Floats]:
+    """Return the bounded-Lipschitz norms of draws of a law on all points of a space, and their totals."""
+    points = np.arange(_count(space), dtype=np.uint64)
     norms, totals = np.empty(draws), np.empty(draws)
     for draw in range(draws):
         noise = law.draw(key, part=draw, level=0, cells=points)

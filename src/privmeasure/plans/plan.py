@@ -4,12 +4,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 from privmeasure.domains import Domain
 from privmeasure.errors import ReleaseFileError
+from privmeasure.noise.law import LAPLACE, LawName
 from privmeasure.privacy import Privacy, read_fraction
 
 RowsAre = Literal["public", "assumed", "released"]
@@ -37,7 +38,8 @@ class Plan:
     """What will be measured, at what price, and what is guaranteed. Frozen; `to_json` and `from_json` are inverse.
 
     `rows` is the number of rows that the plan was made for: a public number, one assumed for planning, or the noisy
-    number that the release bought (`rows_are`). Levels that are not listed in `levels` are not measured.
+    number that the release bought (`rows_are`). Levels that are not listed in `levels` are not measured. `law` is what
+    the noise is drawn from, at `scales`, which `Privacy.scale` makes of `budgets`.
     """
 
     mechanism: str
@@ -54,6 +56,7 @@ class Plan:
     evaluation: Literal["whole tree", "lazy"]
     bounds: tuple[Bound, ...]
     memory_bytes: Whole
+    law: LawName = LAPLACE
 
     @property
     def best(self) -> Bound | None:
@@ -103,7 +106,7 @@ class Plan:
         value["budgets"] = [str(budget) for budget in self.budgets]
         value["scales"] = [str(scale) for scale in self.scales]
         value["bounds"] = [{f.name: getattr(bound, f.name) for f in fields(bound)} for bound in self.bounds]
-        return value
+        return without_usual_law(value)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Plan":
@@ -119,7 +122,7 @@ class Plan:
             list(self.levels) == sorted({*self.levels})
             and max(self.levels, default=0) == self.depth
             and len(self.levels) == len(self.budgets) == len(self.scales)
-            and all(b * s == self.privacy.sensitivity for b, s in zip(self.budgets, self.scales, strict=True))
+            and all(b > 0 and s == self.privacy.scale(b) for b, s in zip(self.budgets, self.scales, strict=True))
             and self.spent <= self.privacy.epsilon
         ):
             raise ReleaseFileError("the levels, budgets and scales of the plan do not fit the privacy promise")
@@ -176,10 +179,24 @@ def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:
     """Return a dataclass of what a file says, each field of its type and none unknown; `known` were read before."""
     if unknown := value.keys() - kind.__dataclass_fields__.keys():
         raise ReleaseFileError(f"the plan has an unknown field {min(unknown)!r}")
+    check_law(value.get("law", LAPLACE))
     try:
         return msgspec.convert(value | known, kind, dec_hook=lambda _, text: read_fraction(text))
     except msgspec.ValidationError as error:
         raise ReleaseFileError(f"a field of the plan has a wrong type: {error}") from None
+
+
+def without_usual_law(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON value of a plan without its law where that is the usual one, which old files do not name."""
+    return {name: item for name, item in plan.items() if (name, item) != ("law", LAPLACE)}
+
+
+def check_law(law: Any) -> None:
+    """Raise where a file names a law that this version does not know."""
+    if law not in get_args(LawName):
+        raise ReleaseFileError(
+            f"the noise is of the law {law!r}, which this version does not know: update privmeasure to read it"
+        )
 
 
 def _size(count: int) -> str:
@@ -199,6 +216,7 @@ def tree_plan(
     rows: int,
     rows_are: RowsAre,
     depth: int,
+    law: LawName,
     bounds: tuple[Bound, ...],
     memory_bytes: int,
     lazy: bool = False,
@@ -219,4 +237,5 @@ def tree_plan(
         evaluation="lazy" if lazy else "whole tree",
         bounds=bounds,
         memory_bytes=memory_bytes,
+        law=law,
     )

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any, Protocol
 
+from privmeasure.noise.law import LawName
 from privmeasure.plans.plan import Bound, Plan, RowsAre
 from privmeasure.privacy import Privacy
 
@@ -18,6 +19,11 @@ class Promise(Protocol):
     @property
     def privacy(self) -> Privacy:
         """What is promised to the people in the data."""
+        ...
+
+    @property
+    def law(self) -> LawName:
+        """The law of the noise."""
         ...
 
     @property

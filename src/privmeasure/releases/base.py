@@ -1,10 +1,11 @@
 """What every release offers, whatever its kind. Asking it is free: the privacy was paid for already."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from privmeasure.domains import Domain, Points
+from privmeasure.conditions.sets import Condition, Fact
+from privmeasure.domains import Domain, Points, Product
 from privmeasure.origin import Origin
 from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
@@ -93,6 +94,29 @@ class Measure(Release, Protocol):
         then: Callable[[Points], Any] | None = None,
     ) -> Iterator[Any]:
         """Yield the rows of `sample` in pieces; `then` is applied to each, in a thread."""
+        ...
+
+    def chosen(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None,
+        order: Order,
+        threads: int | None,
+        then: Callable[[Points], Any],
+        where: Sequence[Condition],
+        facts: Sequence[Fact],
+        factors: Product,
+    ) -> Iterator[Any]:
+        """Yield `then` of rows that satisfy conditions and break no fact, in pieces; both are about those factors."""
+        ...
+
+    def keeping(self, facts: tuple[Fact, ...]) -> "Measure":
+        """Return the measure that knows what can never occur, if its own rows follow from that; else itself."""
+        ...
+
+    def distances(self, rows: Points) -> tuple[float, ...]:
+        """Return for each column of a release of columns how far rows are from it; refused for one tree."""
         ...
 
     @property

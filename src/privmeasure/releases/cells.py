@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure import domains
-from privmeasure.domains import Cells, Domain, Floats, Points, column_units
+from privmeasure.conditions.sets import Condition, Fact
+from privmeasure.domains import Cells, Domain, Floats, Points, Product, column_units
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import existing
@@ -20,8 +21,10 @@ from privmeasure.origin import Origin
 from privmeasure.plans.plan import Plan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
-from privmeasure.releases.certificate import Certificate, certify
-from privmeasure.releases.sampling import Mass, Rows, check_draw, in_order, interval_quantile
+from privmeasure.releases.certificate import Certificate
+from privmeasure.releases.certify import certify
+from privmeasure.releases.choosing import chosen_rows
+from privmeasure.releases.sampling import Mass, Rows, check_column, check_draw, in_order, interval_quantile
 from privmeasure.threads import BLOCK, in_threads, thread_count
 from privmeasure.transport import apportion
 
@@ -101,6 +104,32 @@ class CellMeasure:
 
         return (piece for pieces in in_order(make, len(rows.edges) - 1, count) for piece in pieces)
 
+    def chosen(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None,
+        order: Order,
+        threads: int | None,
+        then: Callable[[Points], Any],
+        where: Sequence[Condition],
+        facts: Sequence[Fact],
+        factors: Product,
+    ) -> Iterator[Any]:
+        """Yield `then` of rows that satisfy conditions and break no fact, in pieces; others are left out."""
+        if not where and not facts:
+            return self.blocks(n, seed=seed, order=order, threads=threads, then=then)
+        rows = chosen_rows(self, n, seed=seed, order=order, threads=threads, where=where, facts=facts, factors=factors)
+        return map(then, rows)
+
+    def keeping(self, facts: tuple[Fact, ...]) -> "CellMeasure":
+        """Return itself: rows that break a fact are left out, see `chosen`."""
+        return self
+
+    def distances(self, rows: Points) -> tuple[float, ...]:
+        """Refuse: there is nothing between the rows and what was released."""
+        raise ArgumentError("distances are for a release of columns: rows of one tree are its cells exactly.")
+
     def _rows(self, n: int | None, seed: int | None, order: Order, threads: int) -> Rows:
         check_draw(n, seed, order, "masses")
         mass = self.mass if n is None else apportion(self.mass, int(n))
@@ -129,8 +158,7 @@ class CellMeasure:
         """Return the q-quantile of one column, mass spread evenly over each cell's extent; missing does not count."""
         if not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
             raise ArgumentError(f"q must be from 0 to 1, got {q!r}.")
-        if not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
-            raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
+        check_column(column, self.domain.width)
         low, high = (side[:, column] for side in self.domain.extent(self.cells, self.level))
         present = ~np.isnan(low)
         if not present.any():
@@ -150,8 +178,7 @@ class CellMeasure:
         if (lipschitz is None) == (column is None):
             raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
         if column is not None:
-            if not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
-                raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
+            check_column(column, self.domain.width)
             lipschitz = column_units(self.domain)[column]
         if not isinstance(lipschitz, int | float) or not lipschitz >= 0:
             raise ArgumentError(f"lipschitz must be a number of at least 0, got {lipschitz!r}.")

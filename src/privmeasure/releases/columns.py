@@ -4,7 +4,7 @@ This room is public. It cannot reach counts, sources or the data: nothing here c
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,12 @@ from privmeasure.plans.columns import ColumnPlan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
 from privmeasure.releases.cells import CellMeasure, stated_domain
-from privmeasure.releases.certificate import SMALLEST_BETA
-from privmeasure.releases.certificates import ColumnCertificates
+from privmeasure.releases.certificate import ColumnCertificates
+from privmeasure.releases.certify import SMALLEST_BETA
+from privmeasure.releases.choosing import satisfied
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.rows import Drawn, RowMaker
-from privmeasure.releases.sampling import FEW, check_draw, in_order
+from privmeasure.releases.sampling import FEW, check_column, check_draw, in_order
 from privmeasure.releases.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
 from privmeasure.threads import BLOCK, in_threads, thread_count
 
@@ -149,7 +150,26 @@ class ColumnsMeasure:
 
         conditions = () if filtered else where
         points = maker.accepted(n, drawn, rng, threads, where=conditions)
-        return points[maker.satisfied(points, where)] if where and filtered else points
+        return points[satisfied(points, where, self.domain)] if where and filtered else points
+
+    def chosen(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None,
+        order: Order,
+        threads: int | None,
+        then: Callable[[Points], Any],
+        where: Sequence[Condition],
+        facts: Sequence[Fact],
+        factors: Product,
+    ) -> Iterator[Any]:
+        """Yield `then` of rows that satisfy conditions, in pieces; all keep the facts that the measure knows."""
+        return self.blocks(n, seed=seed, order=order, threads=threads, then=then, where=where)
+
+    def keeping(self, facts: tuple[Fact, ...]) -> "ColumnsMeasure":
+        """Return the measure whose rows keep the facts, if it knows none yet."""
+        return replace(self, facts=facts) if facts and not self.facts else self
 
     # -------------------------------------------------------------------------------------------------------- answers
 
@@ -217,8 +237,7 @@ class ColumnsMeasure:
 
     def factor(self, column: int) -> tuple[int, int]:
         """Return in which factor of the table a column of points lies, and where in it."""
-        if isinstance(column, bool) or not isinstance(column, int | np.integer) or not 0 <= column < self.domain.width:
-            raise ArgumentError(f"column must be from 0 to {self.domain.width - 1}, got {column!r}.")
+        check_column(column, self.domain.width)
         places = self.domain.columns
         j = next(j for j, place in enumerate(places) if column < place.stop)
         return j, int(column) - places[j].start

@@ -8,13 +8,16 @@ from typing import Any
 
 from privmeasure.domains import Domain, check_own, own_kinds, stated
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
+from privmeasure.noise.law import LAPLACE
+from privmeasure.plans.plan import check_law
 from privmeasure.releases import files
 from privmeasure.releases.base import Measure, Release
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.table import TableRelease
 from privmeasure.rounding import LAST_DIGITS
-from privmeasure.tables import Integer, Number, Schema
+from privmeasure.tables import Schema
+from privmeasure.tables.columns.base import DataColumn
 
 KINDS: dict[str, Callable[[dict[str, Any], files.Table, Domain | None], Measure]] = {
     "cells": CellMeasure.from_file,
@@ -36,6 +39,11 @@ def load(path: str | Path, *, domain: Domain | None = None) -> Release:
             f"{path} holds a release of kind {kind!r}, which this version cannot read. It is damaged, or was written "
             "by a newer version: update privmeasure, or get it again."
         )
+    plan = header.get("plan")
+    try:
+        check_law(plan.get("law", LAPLACE) if isinstance(plan, dict) else LAPLACE)
+    except ReleaseFileError as error:
+        raise ReleaseFileError(f"{path} was written by a newer version: {error}.") from None
     header = _with_present_scales(header) if "schema" in header else header
     if other := _other_domain(header.get("domain"), domain):
         raise ReleaseFileError(f"{path} {other}")
@@ -92,17 +100,17 @@ def _with_present_scales(header: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in header.items() if name != "facts"} | {"domain": domain}
 
 
-def _is_older(column: Any, stated: dict[str, Any]) -> bool:
+def _is_older(column: DataColumn, stated: dict[str, Any]) -> bool:
     """Say whether the domain that a file states is the one that a log column once had."""
-    if not isinstance(column, Number | Integer) or not column.axis.log:
+    if column.older_bounds is None:
         return False
     present = column.domain.to_json()
     box, today = (value["domain"] if column.nullable else value for value in (stated, present))
     ((low, high),) = box["bounds"]
     today["bounds"] = box["bounds"]  # nothing else may differ
-    logs = math.log(column.axis.low), math.log(column.axis.high)
     close = all(
-        math.isclose(a, b, rel_tol=LAST_DIGITS, abs_tol=LAST_DIGITS) for a, b in zip((low, high), logs, strict=True)
+        math.isclose(a, b, rel_tol=LAST_DIGITS, abs_tol=LAST_DIGITS)
+        for a, b in zip((low, high), column.older_bounds, strict=True)
     )
     return close and stated == present
 

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.conditions.sets import Condition, Fact, broken, by_column
+from privmeasure.conditions.sets import Condition, Fact, by_column
 from privmeasure.domains import Bools, Floats, Points, Product
 from privmeasure.errors import ArgumentError, NoRowsError
 from privmeasure.model.drawing import draw, inside
 from privmeasure.model.graph import Cells, Model
 from privmeasure.model.ranks import Groups
 from privmeasure.releases.cells import CellMeasure
+from privmeasure.releases.choosing import FEW, MOST_TRIES, NEXT_TIME, NO_ROWS, kept
 from privmeasure.threads import in_threads
 
-MOST_TRIES = 100
-"""Rows that are tried for each row that is asked for."""
-FEW = 1024
-"""Rows that are tried at least."""
 MOST_AT_ONCE = 1 << 19
 """Rows that are tried together."""
 RAREST = 64
@@ -32,12 +29,6 @@ ESTIMATED_ON = 1 << 14
 TOO_FEW = (
     f"Too few rows satisfy the conditions together with what can never occur: fewer than one in {MOST_TRIES}. Ask for "
     "something more likely, or sample without conditions and choose."
-)
-NEXT_TIME = "For the next release, correct the facts or declare fewer facts, or take more rows or a larger epsilon."
-NO_ROWS = (
-    f"The release leaves almost no row that keeps the facts of its schema (never): fewer than one in {MOST_TRIES}. "
-    "There are so few rows that noise decides which values are left, or the data contradict the facts. "
-    f"{NEXT_TIME}"
 )
 
 
@@ -150,14 +141,7 @@ class RowMaker:
         return np.concatenate(found)
 
     def _fine(self, points: Points, where: Sequence[Condition]) -> Bools:
-        return ~broken(self._facts, points, self._domain) & self.satisfied(points, where)
-
-    def satisfied(self, points: Points, where: Sequence[Condition]) -> Bools:
-        """Say which rows satisfy all conditions."""
-        fine = np.ones(len(points), bool)
-        for condition in where:
-            fine &= condition.holds(points[:, self._domain.columns[condition.column]])
-        return fine
+        return kept(points, self._facts, where, self._domain)
 
     # ---------------------------------------------------------------------------------------------------- conditions
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,12 @@ def check_draw(n: int | None, seed: int | None, order: str, released: str) -> No
         raise ArgumentError(f"n must be a whole number of at least 0, or None for the released {released}, got {n!r}.")
     if seed is not None and not (is_whole(seed) and seed >= 0):
         raise ArgumentError(f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}.")
+
+
+def check_column(column: Any, width: int) -> None:
+    """Refuse what is no column of points."""
+    if not is_whole(column) or not 0 <= column < width:
+        raise ArgumentError(f"column must be from 0 to {width - 1}, got {column!r}.")
 
 
 class Rows:

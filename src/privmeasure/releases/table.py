@@ -4,25 +4,22 @@ This room is public. It cannot reach counts, sources or the data.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privmeasure.conditions.sets import Condition, Fact, broken
-from privmeasure.domains import Bools, Points
-from privmeasure.errors import ArgumentError, NoRowsError, PrivmeasureError, ReleaseFileError
+from privmeasure.conditions.sets import Fact
+from privmeasure.domains import Points
+from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.origin import Origin
 from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
 from privmeasure.releases.base import Measure, Order
 from privmeasure.releases.cells import CellMeasure
-from privmeasure.releases.certificates import ColumnCertificates
-from privmeasure.releases.columns import ColumnsMeasure
-from privmeasure.releases.rows import MOST_TRIES, NO_ROWS
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.columns.base import did_you_mean
 from privmeasure.tables.facts import conditions, forbidden_pairs
@@ -44,9 +41,8 @@ class TableRelease:
     measure: Measure
 
     def __post_init__(self) -> None:
-        """Let a release of columns know the facts of the schema: its rows follow from them too."""
-        if isinstance(self.measure, ColumnsMeasure) and self.facts and not self.measure.facts:
-            object.__setattr__(self, "measure", replace(self.measure, facts=self.facts))
+        """Let the measure know the facts of the schema, where its rows follow from them too."""
+        object.__setattr__(self, "measure", self.measure.keeping(self.facts))
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
@@ -107,13 +103,18 @@ class TableRelease:
     ) -> "Iterator[pa.Table]":
         """Yield the rows of `sample` as tables of at most 131,072 rows; there is at least one, which may be empty."""
         asked = () if where is None else conditions(self.schema, where, types=self._storage())
-        if isinstance(self.measure, ColumnsMeasure):
-            tables = self.measure.blocks(n, seed=seed, order=order, threads=threads, then=self._decoded, where=asked)
-        elif asked or self.facts:
-            tables = map(self._decoded, self._chosen(n, seed, order, threads, asked))
-        else:
-            tables = self.measure.blocks(n, seed=seed, order=order, threads=threads, then=self._decoded)
-        return self._some(tables)
+        return self._some(
+            self.measure.chosen(
+                n,
+                seed=seed,
+                order=order,
+                threads=threads,
+                then=self._decoded,
+                where=asked,
+                facts=self.facts,
+                factors=self.schema.node_domain,
+            )
+        )
 
     def blocks(
         self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
@@ -131,44 +132,6 @@ class TableRelease:
         """Return the storage type of each column of data, None where it has none or several."""
         types = dict(zip(self.layout.names, self.layout.types, strict=True))
         return [types.get(name) for name in self.schema.data]
-
-    def _chosen(
-        self, n: int | None, seed: int | None, order: Order, threads: int | None, where: Sequence[Condition]
-    ) -> Iterator[Points]:
-        """Yield rows of one tree over all columns that satisfy the conditions and break no fact; others are left out.
-
-        Without `n` and conditions, as many rows as were released; without `n`, those of one sample.
-        """
-        streams = np.random.SeedSequence(seed)
-        left = self.total if n is None and not where else n
-        if left is not None:
-            order = "random"  # the first rows that are fine must not all come from the first cells
-        tried = 0
-        while left is None or left > 0:
-            if left is not None and tried > MOST_TRIES * max(n or self.total, 1024):
-                if not where:
-                    raise NoRowsError(NO_ROWS)
-                raise ArgumentError(
-                    f"Fewer than one in {MOST_TRIES} rows satisfy where together with what can never occur. Ask for "
-                    "something more likely, or sample without it and choose."
-                )
-            again = int(streams.spawn(1)[0].generate_state(1)[0]) if tried or seed is None else seed
-            for points in self.measure.blocks(
-                None if left is None else max(left, 1024), seed=again, order=order, threads=threads
-            ):
-                fine = points[self._fine(points, where)][:left]
-                tried += len(points)
-                yield fine
-                left = None if left is None else left - len(fine)
-            if left is None:
-                return
-
-    def _fine(self, points: Points, where: Sequence[Condition]) -> Bools:
-        domain = self.schema.node_domain
-        fine = ~broken(self.facts, points, domain)
-        for condition in where:
-            fine &= condition.holds(points[:, domain.columns[condition.column]])
-        return fine
 
     def _decoded(self, points: Points) -> "pa.Table":
         return self.schema.decode(points, self.layout)
@@ -221,18 +184,13 @@ class TableRelease:
 
         A release of columns has one for each column, or group of columns, by name; see `ColumnsMeasure.certificate`.
         """
-        certificate = self.measure.certificate(beta)
-        if isinstance(certificate, ColumnCertificates):
-            return replace(certificate, names=tuple(", ".join(node) for node in self.schema.nodes))
-        return certificate
+        return self.measure.certificate(beta).named([", ".join(node) for node in self.schema.nodes])
 
     def distances(self, rows: Any) -> dict[str, float]:
         """Return for each column (or group) of a release of columns how far rows are from what was released.
 
         Public. A column's guarantee or certificate plus this distance, in W1, holds for the rows themselves.
         """
-        if not isinstance(self.measure, ColumnsMeasure):
-            raise ArgumentError("distances are for a release of columns: rows of one tree are its cells exactly.")
         table, _ = to_arrow(rows)
         found = self.measure.distances(self.schema.encode(table))
         return {" and ".join(node): distance for node, distance in zip(self.schema.nodes, found, strict=True)}
@@ -279,7 +237,7 @@ class TableRelease:
         """Return what `save` wrote, if schema, layout and measure fit together."""
         try:
             schema, layout = Schema.from_json(header["schema"]), Layout.from_json(header["layout"])
-            domain = (schema.node_domain if isinstance(measure, ColumnsMeasure) else schema.domain).to_json()
+            domain = (schema.domain if measure.plan.joint else schema.node_domain).to_json()
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             detail = f": {error}" if isinstance(error, PrivmeasureError) else ""
             raise ReleaseFileError(f"the schema or the layout cannot be read{detail}") from None

@@ -9,7 +9,7 @@ a table with many columns has few cuts for each.
 from dataclasses import dataclass
 from typing import Any
 
-from privmeasure.domains import Categories, Domain, Nullable, Product
+from privmeasure.domains import Domain, Nullable, Product
 from privmeasure.plans.plan import Plan
 from privmeasure.plans.promise import Promise
 from privmeasure.tables.schema import Schema
@@ -71,9 +71,9 @@ def advice(schema: Schema, plan: Promise) -> list[str]:
             f"are {len(found)} columns. Such a column comes out spread over its declared range. Choose fewer columns "
             "with --columns, give those that matter a larger weight in the schema, or use --mechanism columns."
         )
-    many = [column for column in found if _is_category(domains[column.name])]
+    many = [column for column in found if schema.data[column.name].unordered]
     open_ones = [c.name for c in many if domains[c.name].diameter(c.cuts) > 0]
-    others = [column for column in found if not _is_category(domains[column.name])]
+    others = [column for column in found if not schema.data[column.name].unordered]
     if open_ones and others and all(_told(column, domains[column.name]) <= 1 for column in others):
         taken = sum(column.cuts for column in many)
         warnings.append(
@@ -106,10 +106,6 @@ def _blind_columns(schema: Schema, plan: Promise) -> list[str]:
         f"{float(plan.privacy.epsilon):g} are shared by {len(schema.nodes)} columns. Choose fewer columns with "
         "--columns, or spend more epsilon."
     ]
-
-
-def _is_category(domain: Domain) -> bool:
-    return isinstance(domain.domain if isinstance(domain, Nullable) else domain, Categories)
 
 
 def _told(column: ColumnResolution, domain: Domain) -> int:

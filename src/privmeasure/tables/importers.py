@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables.columns.base import did_you_mean
-from privmeasure.tables.columns.kinds import TO_FILL_IN
-from privmeasure.tables.template import Draft, blank
+from privmeasure.tables.columns.base import TO_FILL_IN, Foreign, Sketch, did_you_mean
+from privmeasure.tables.columns.fixed import Drop
+from privmeasure.tables.columns.kinds import KINDS, first_answer
+from privmeasure.tables.template import Draft
 
 IMPORTED = (
     "bounds of other tools\n# must be checked: some of them read ranges off the data, and these are then not public."
 )
-IDENTIFYING = ("email", "uri", "uuid", "binary")
-"""Formats of Frictionless texts that name someone or something."""
 
 
 def from_foreign(value: Any) -> Draft:
@@ -56,46 +55,30 @@ def from_frictionless(value: Mapping[str, Any]) -> Draft:
         if name in columns:
             raise SchemaError(f"The field {name!r} stands twice in the Frictionless Table Schema. Remove one of them.")
         if name in keys:
-            columns[name], notes[name] = {"type": "drop"}, "The primary key: it identifies rows."
+            columns[name], notes[name] = Drop.sketch(), "The primary key: it identifies rows."
         else:
             columns[name], notes[name] = _frictionless_column(entry)
     return Draft(columns, origin=IMPORTED, notes={name: note for name, note in notes.items() if note})
 
 
-def _frictionless_column(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def _frictionless_column(entry: Mapping[str, Any]) -> Sketch:
     limits = entry.get("constraints")
     limits = limits if isinstance(limits, Mapping) else {}
     kind, form = entry.get("type", "string"), entry.get("format", "default")
-    common = {} if limits.get("required") is True else {"nullable": True}
-    form = {} if form in ("default", "any", None) else {"format": form}
     values = limits.get("enum") or _categories(entry.get("categories"))
-    if isinstance(values, list) and kind != "boolean":
-        ordered = {"ordered": True} if entry.get("categoriesOrdered") is True else {}
-        return blank("category", "values", values=[v for v in values if v is not None], **ordered, **common), ""
-    bounds = {
-        ours: limits[theirs]
-        for ours, theirs in (("low", "minimum"), ("high", "maximum"))
-        if limits.get(theirs) is not None
-    }
-    if kind in ("integer", "year", "number"):
-        bounds = {name: _number(bound) for name, bound in bounds.items()}
-        return blank("number" if kind == "number" else "integer", "low", "high", **bounds, **common), ""
-    if kind == "boolean":
-        texts = {
-            ours: entry[theirs]
-            for ours, theirs in (("true", "trueValues"), ("false", "falseValues"))
-            if theirs in entry
-        }
-        return {"type": "boolean"} | texts | common, ""
-    if kind in ("date", "datetime"):
-        return blank(kind, "low", "high", **bounds, **form, **common), ""
-    if kind == "time":
-        return {"type": "time"} | form | common, ""
-    if kind == "string":
-        if entry.get("format") in IDENTIFYING:
-            return {"type": "drop"}, ""
-        return blank("category", "values", **common), 'Free text, names and identifiers: type = "drop".'
-    return {"type": TO_FILL_IN}, f"There is no counterpart of the Frictionless type {kind!r}."
+    field = Foreign(
+        f"frictionless {kind}",
+        entry,
+        bounds=_stated(limits, low="minimum", high="maximum"),
+        values=values if isinstance(values, list) and kind != "boolean" else None,
+        format=None if form in ("default", "any") else form,
+        common={} if limits.get("required") is True else {"nullable": True},
+    )
+    return first_answer(lambda kind: kind.imported(field)) or (
+        (Drop.sketch(), "")
+        if field.identifies
+        else ({"type": TO_FILL_IN}, f"There is no counterpart of the Frictionless type {kind!r}.")
+    )
 
 
 def from_sdv(value: Mapping[str, Any], *, table: str | None = None) -> Draft:
@@ -118,74 +101,50 @@ def from_sdv(value: Mapping[str, Any], *, table: str | None = None) -> Draft:
     if not isinstance(columns, Mapping) or not all(isinstance(entry, Mapping) for entry in columns.values()):
         raise SchemaError("SDV metadata must have an object of columns, each an object with an sdtype.")
     found = {name: _sdv_column(entry) for name, entry in columns.items()}
-    places = _places(value.get("column_relationships"), columns)
-    drafted = {name: fields for name, (fields, _) in found.items() if not any(name in pair for pair in places)}
-    for latitude, longitude in places:
-        drafted[f"{latitude} and {longitude}"] = blank("place", latitude=latitude, longitude=longitude)
+    joined = _joined(value.get("column_relationships"), columns)
+    drafted = {name: fields for name, (fields, _) in found.items() if not any(name in parts for parts in joined)}
+    drafted |= {" and ".join(parts): fields for parts, fields in joined.items()}
     return Draft(
         drafted, origin=IMPORTED, notes={name: note for name, (_, note) in found.items() if note and name in drafted}
     )
 
 
-def _sdv_column(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    kind = entry.get("sdtype")
-    common = {"nullable": True} if entry.get("range_is_nullable") is True else {}
-    bounds = {
-        ours: entry[theirs]
-        for ours, theirs in (("low", "range_min"), ("high", "range_max"))
-        if entry.get(theirs) is not None
-    }
-    if kind == "numerical":
-        whole = str(entry.get("computer_representation", "")).lstrip("U").startswith("Int")
-        places = entry.get("decimal_places")
-        decimals = {"decimals": places} if isinstance(places, int) and not whole else {}
-        return blank("integer" if whole else "number", "low", "high", **bounds, **decimals, **common), ""
-    if kind == "categorical":
-        values = entry.get("range_values")
-        known = {"values": [v for v in values if v is not None]} if isinstance(values, list) else {}
-        return blank("category", "values", **known, **common), ""
-    if kind == "boolean":
-        return {"type": "boolean"} | common, ""
-    if kind == "datetime":
-        form = entry.get("datetime_format")
-        form = form if isinstance(form, str) else None
-        days = form is not None and not any(part in form for part in ("%H", "%I", "%c", "%X", "%T"))
-        bounds = {name: _sdv_time(bound, form) for name, bound in bounds.items()}
-        bounds = {name: bound[:10] if days and isinstance(bound, str) else bound for name, bound in bounds.items()}
-        return blank(
-            "date" if days else "datetime", "low", "high", **bounds, **({"format": form} if form else {}), **common
-        ), ""
-    if kind in ("latitude", "longitude"):
-        limit = 90 if kind == "latitude" else 180
-        return blank("number", **({"low": -limit, "high": limit} | bounds), **common), ""
-    if kind in ("id", "unknown") or entry.get("pii") is True or isinstance(kind, str):
-        return {"type": "drop"}, f"SDV calls it {kind!r}."
-    return {"type": TO_FILL_IN}, ""
+def _sdv_column(entry: Mapping[str, Any]) -> Sketch:
+    kind, values, form = entry.get("sdtype"), entry.get("range_values"), entry.get("datetime_format")
+    field = Foreign(
+        f"sdv {kind}",
+        entry,
+        bounds=_stated(entry, low="range_min", high="range_max"),
+        values=values if isinstance(values, list) and kind == "categorical" else None,
+        format=form if isinstance(form, str) else None,
+        common={"nullable": True} if entry.get("range_is_nullable") is True else {},
+    )
+    return first_answer(lambda kind: kind.imported(field)) or (
+        (Drop.sketch(), f"SDV calls it {kind!r}.")
+        if entry.get("pii") is True or isinstance(kind, str)
+        else ({"type": TO_FILL_IN}, "")
+    )
 
 
-def _sdv_time(bound: Any, form: str | None) -> Any:
-    """Return a bound, written in the column's own format, in ISO form."""
-    from datetime import datetime
-
-    if isinstance(bound, str) and form is not None:
-        try:
-            return datetime.strptime(bound, form).isoformat()
-        except ValueError:
-            return bound  # in ISO form already, or the check of the schema will say what is wrong
-    return bound
-
-
-def _places(relationships: Any, columns: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the pairs (latitude, longitude) that are declared to belong together."""
-    pairs = []
+def _joined(relationships: Any, columns: Mapping[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the columns that are made of several which are declared to belong together, by the names of those."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
     for relationship in relationships if isinstance(relationships, list) else []:
         names = relationship.get("column_names") if isinstance(relationship, Mapping) else None
-        if not isinstance(names, list) or relationship.get("type") != "gps":
-            continue
-        by_kind = {str(columns[name].get("sdtype")): name for name in columns if name in names}
-        if {"latitude", "longitude"} <= set(by_kind):
-            pairs.append((by_kind["latitude"], by_kind["longitude"]))
-    return pairs
+        if isinstance(names, list):
+            roles = {str(columns[name].get("sdtype")): name for name in columns if name in names}
+            relation = f"sdv {relationship.get('type')}"
+            found |= {
+                tuple(parts.values()): kind.sketch(**parts)
+                for kind in KINDS.values()
+                if (parts := kind.joined(relation, roles)) is not None
+            }
+    return found
+
+
+def _stated(entry: Mapping[str, Any], **theirs: str) -> dict[str, Any]:
+    """Return what an entry states, by our names for it."""
+    return {ours: entry[name] for ours, name in theirs.items() if entry.get(name) is not None}
 
 
 def _single(parts: Any, what: str, whole: str) -> Mapping[str, Any]:
@@ -202,12 +161,3 @@ def _categories(categories: Any) -> Any:
     if isinstance(categories, list):
         return [c.get("value") if isinstance(c, Mapping) else c for c in categories]
     return None
-
-
-def _number(bound: Any) -> Any:
-    if isinstance(bound, str):
-        try:
-            return float(bound) if not bound.strip().lstrip("+-").isdigit() else int(bound)
-        except ValueError:
-            return bound
-    return bound

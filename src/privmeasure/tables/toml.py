@@ -8,18 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables.columns.base import ColumnError, did_you_mean
-from privmeasure.tables.columns.categories import Category
-from privmeasure.tables.columns.fixed import Constant
-from privmeasure.tables.columns.kinds import (
-    FORMAT,
-    TO_FILL_IN,
-    Column,
-    Spot,
-    disagreements,
-    from_fields,
-    to_fields,
-)
+from privmeasure.tables.columns.base import TO_FILL_IN, ColumnError, did_you_mean
+from privmeasure.tables.columns.kinds import FORMAT, Column, Spot, disagreements, from_fields, to_fields
 
 TOP = ("format", "columns", "group", "never")
 LARGEST_FILE = 1 << 28
@@ -191,9 +181,7 @@ def write(columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], neve
     if never:
         parts.append(f"never = {value_text(list(never))}\n")
     for name, column in columns.items():
-        parts.append(
-            "\n" + table_text(name, to_fields(column, native=True), floats=not isinstance(column, Category | Constant))
-        )
+        parts.append("\n" + table_text(name, to_fields(column, native=True), floats=not column.exact))
     parts += [f"\n[[group]]\ncolumns = {value_text(list(group))}\n" for group in groups]
     return "".join(parts)
 

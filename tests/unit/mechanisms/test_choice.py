@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privmeasure.mechanisms import choice as selection
+from privmeasure.mechanisms import choice
 from privmeasure.mechanisms.choice import CANDIDATES, PART, noisy_max, one_sided, score
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.privacy import Privacy
 
 DRAWS = 40_000
 
@@ -53,14 +55,16 @@ def test_every_draw_has_a_position_of_its_own(monkeypatch):
 
 def test_the_scale_is_twice_the_sensitivity_over_epsilon(monkeypatch):
     scales = []
-    monkeypatch.setattr(selection, "discrete_laplace", lambda scale: scales.append(scale) or discrete_laplace(scale))
-    noisy_max(np.arange(3), epsilon=Fraction(1, 7), sensitivity=6, key=Key.insecure(1), round_=0)
+    monkeypatch.setattr(choice, "law_of", lambda name, scale: scales.append(scale) or law_of(name, scale))
+    privacy = Privacy(1, "replace", rows_per_person=3)
+    noisy_max(np.arange(3), privacy=privacy, budget=Fraction(1, 7), key=Key.insecure(1), round_=0)
     assert scales == [Fraction(84)]
 
 
 def test_ties_go_to_the_first(monkeypatch):
-    monkeypatch.setattr(selection, "one_sided", lambda law, count, **_: np.zeros(count, np.int64))
-    assert noisy_max(np.array([1, 5, 5, 5]), epsilon=Fraction(1), sensitivity=1, key=Key.insecure(1), round_=0) == 1
+    privacy = Privacy(1, "replace")
+    monkeypatch.setattr(choice, "one_sided", lambda law, count, **_: np.zeros(count, np.int64))
+    assert noisy_max(np.array([1, 5, 5, 5]), privacy=privacy, budget=Fraction(1), key=Key.insecure(1), round_=0) == 1
 
 
 tables = st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3), min_size=2, max_size=4)

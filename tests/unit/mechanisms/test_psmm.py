@@ -10,7 +10,7 @@ from privmeasure.domains import Categories, Circle, Finite, Integers, Nullable, 
 from privmeasure.errors import ArgumentError, DataError
 from privmeasure.estimates import projection
 from privmeasure.estimates.projection import cell_space, project
-from privmeasure.mechanisms import base, tree
+from privmeasure.mechanisms import base, psmm
 from privmeasure.noise.entropy import Key
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport import bounded_lipschitz, closest_measure, line_wasserstein
@@ -74,18 +74,18 @@ def test_sizes_under_replace(options):
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("options", [{}, {"rows": 500}, {"depth": 6}])
 def test_what_is_drawn_is_what_was_planned(monkeypatch, neighbours, options):
-    drawn, real = [], base.discrete_laplace
+    drawn, real = [], base.law_of
 
     class Recorder:
-        def __init__(self, scale):
-            self.scale = scale
+        def __init__(self, name, scale):
+            self.name, self.scale = name, scale
 
         def draw(self, key, *, part, level, cells):
             drawn.extend((part, level, int(cell), self.scale) for cell in cells)
-            return real(self.scale).draw(key, part=part, level=level, cells=cells)
+            return real(self.name, self.scale).draw(key, part=part, level=level, cells=cells)
 
-    for module in (base, tree):
-        monkeypatch.setattr(module, "discrete_laplace", Recorder)
+    for module in (base, psmm):
+        monkeypatch.setattr(module, "law_of", Recorder)
     privacy = pm.Privacy(2, neighbours, rows_per_person=3)
     mechanism = pm.PSMM(pm.Box([(0, 1)] * 2), privacy, **options)
     plan = mechanism.release(ArraySource(RNG.random((400, 2)), width=2), Key.fresh()).plan
@@ -101,13 +101,13 @@ def test_the_level_depends_on_the_released_number_alone(monkeypatch):
     for rows in (1023, 1024):
 
         class Forced:
-            def __init__(self, scale, rows=rows):
-                self.law, self.noise = tree.discrete_laplace(scale), 1030 - rows
+            def __init__(self, name, scale, rows=rows):
+                self.noise = 1030 - rows
 
             def draw(self, key, **where):
                 return np.full(1, self.noise)
 
-        monkeypatch.setattr(base, "discrete_laplace", Forced)
+        monkeypatch.setattr(base, "law_of", Forced)
         plans.append(release(pm.Box([(0, 1)] * 2), np.full((rows, 2), 0.3), "add-remove").plan)
     assert plans[0] == plans[1]
 

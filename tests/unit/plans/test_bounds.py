@@ -160,7 +160,7 @@ def test_more_rows_a_person_cost_more():
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_t5_is_the_formula(dimension):
-    """(1/n) sqrt(sum_j V_j / (12 A_j^2)) + delta d / (d + 1), A_j the area of the cut of a cell of level j - 1."""
+    """(c/n) sqrt(sum_j V_j / (12 A_j^2)) + delta d / (d + 1), A_j the area of the cut of a cell of level j - 1."""
     domain, depth, rows = cube(dimension), 2 * dimension, 1000
     scales = {dimension: Fraction(5), depth: Fraction(3)}
     variance = level_variances({j: noise_variance(s) for j, s in scales.items()}, depth, blue=True)
@@ -169,7 +169,7 @@ def test_t5_is_the_formula(dimension):
         sides = [2.0**-k for k in domain.cuts(level - 1)]
         area = math.prod(sides) / sides[(level - 1) % dimension]
         square += 2 * variance[level] / (12 * area**2)
-    constant = math.sqrt(2 / math.pi) if dimension == 1 else 1.0
+    constant = 2 * math.sqrt(2 / (3 * math.pi)) if dimension == 3 else math.sqrt(2 / math.pi)
     expected = constant * math.sqrt(square) / rows + domain.diameter(depth) * dimension / (dimension + 1)
     assert t5(domain, scales, depth, rows, blue=True) == pytest.approx(expected)
     noisy_total = t5(domain, {0: Fraction(8), **scales}, depth, rows, blue=True)

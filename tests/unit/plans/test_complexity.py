@@ -8,7 +8,9 @@ import pytest
 
 from privmeasure.domains import Finite
 from privmeasure.errors import ArgumentError
+from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
+from privmeasure.noise.law import LAPLACE
 from privmeasure.plans.complexity import discrete_norms, entropy_bound, laplacian_complexity, lower_bound
 from privmeasure.transport import Grid, Line, bounded_lipschitz
 
@@ -78,7 +80,7 @@ def test_discrete_noise_does_not_scale():
     two = Line((0.0, 1.0))
     values = {}
     for scale in (1, 10):
-        norms, totals = discrete_norms(two, Fraction(scale), 4000, Key.insecure(1))
+        norms, totals = discrete_norms(two, law_of(LAPLACE, Fraction(scale)), 4000, Key.insecure(1))
         assert (norms >= np.abs(totals)).all()
         values[scale] = norms.mean() / scale
     assert values[1] < values[10] * 0.93

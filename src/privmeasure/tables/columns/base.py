@@ -12,14 +12,14 @@ gives the column's natural type.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from privmeasure.domains import Bools, Domain, Floats, Points
+from privmeasure.domains import Bools, Domain, Floats, Nullable, Points
 from privmeasure.domains.scales import Reading, Scale, describe
 from privmeasure.errors import SchemaError
 from privmeasure.tables.arrow import absent, by_distinct, cast
@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 
 Types = Sequence["pa.DataType | None"]
 """Storage types; None stands for text without a type of its own, as in a CSV file."""
+TO_FILL_IN = "?"
+"""What a template has where only a person knows what to write."""
+Sketch = tuple[dict[str, Any], str]
+"""The fields of a column as far as they are known, and a remark for the person who completes it."""
+BOUNDS = (
+    ("low", "the smallest value that may occur, from knowledge of the subject and not from the data"),
+    ("high", "the largest value that may occur, from knowledge of the subject and not from the data"),
+)
+"""What to write for a bound."""
+IDENTIFYING = ("email", "uri", "uuid", "binary")
+"""Formats of Frictionless texts that name someone or something."""
 
 
 class ColumnError(SchemaError):
@@ -55,15 +66,78 @@ class Tally(msgspec.Struct, frozen=True):
         )
 
 
-class DataColumn(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    dict=True,  # room for cached properties
-    tag_field="type",
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-):
+class Foreign(msgspec.Struct, frozen=True):
+    """What another tool says of a column, as far as possible in our words."""
+
+    word: str
+    """The tool, and its word for the type: "frictionless year", "sdv numerical"."""
+    entry: Mapping[str, Any]
+    """All that the tool says, in its own words."""
+    bounds: dict[str, Any]
+    """`low` and `high`, where it states them."""
+    values: list[Any] | None
+    """All that may occur, where it lists them."""
+    format: Any
+    """How texts are written, where it says so."""
+    common: dict[str, Any]
+    """The fields that all columns with data share, such as nullable."""
+
+    @property
+    def identifies(self) -> bool:
+        """Whether the texts name someone or something."""
+        return self.word == "frictionless string" and self.values is None and self.format in IDENTIFYING
+
+
+class AnyColumn(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fields=True, omit_defaults=True):
+    """What the house asks of every kind, with data or without: where it stands in files, and how one begins."""
+
+    guide: ClassVar[tuple[str, str]] = ("", "")
+    """For templates and the docs: the fields that a column needs, and what else there is to say."""
+    needs: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """The fields that only a person can fill in, and what to write there."""
+    exact: ClassVar[bool] = False
+    """Whether 3.0 and 3 are different values of a field; elsewhere the field says that it is a float."""
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """Return the file columns that this column reads."""
+        return (name,)
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        """Return the file columns that this column writes."""
+        return self.sources(name)
+
+    @classmethod
+    def tag(cls) -> str:
+        """Return what schema files call the kind."""
+        return str(cls.__struct_config__.tag)
+
+    @classmethod
+    def sketch(cls, *fields: str, **known: Any) -> dict[str, Any]:
+        """Return a column whose fields are to be filled in, but for those that are known."""
+        return {"type": cls.tag()} | {name: known.get(name, TO_FILL_IN) for name in fields} | known
+
+    @classmethod
+    def prepared(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the fields of a schema file in the types that the class declares."""
+        return fields
+
+    @classmethod
+    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
+        """Begin a column by its name and plain storage type (null: unknown); None if it is not of this kind."""
+        return None
+
+    @classmethod
+    def imported(cls, field: Foreign) -> Sketch | None:
+        """Begin a column by what another tool says of it; None if it is not of this kind."""
+        return None
+
+    @classmethod
+    def joined(cls, relation: str, roles: Mapping[str, str]) -> dict[str, str] | None:
+        """Return which of the file columns, given by their roles in a relation, are one column of this kind."""
+        return None
+
+
+class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for cached properties
     """What all columns with a domain share. A kind says how to read cells (`read`), settle and restore them.
 
     Between a cell and a point lies its *reading*: one float a row and source, before clamping, NaN where there is
@@ -76,14 +150,6 @@ class DataColumn(
     nullable: Annotated[
         bool, msgspec.Meta(description="Whether cells may be missing. If not, missing cells become the first value.")
     ] = False
-
-    def sources(self, name: str) -> tuple[str, ...]:
-        """Return the file columns that this column reads."""
-        return (name,)
-
-    def outputs(self, name: str) -> tuple[str, ...]:
-        """Return the file columns that this column writes."""
-        return self.sources(name)
 
     @property
     def domain(self) -> Domain:
@@ -182,6 +248,11 @@ class DataColumn(
         """By how much a value changes at most, for a change of its point by 1."""
         return 1.0
 
+    @property
+    def older_bounds(self) -> tuple[float, float] | None:
+        """Where the axis lay in files of older versions; None where it lies there still."""
+        return None
+
     def remarks(self) -> list[str]:
         """Return what in a valid declaration may not be what was meant, each as a predicate."""
         return []
@@ -213,6 +284,10 @@ class DataColumn(
 
     def _reading(self, array: "pa.Array", source: int) -> Floats:
         return by_distinct(array, lambda plain: self.read(plain, source))
+
+    def _or_missing(self, present: Domain) -> Domain:
+        """Return the domain of the present values, with the missing branch where there is one."""
+        return Nullable(present) if self.nullable else present
 
     def _check_common(self) -> None:
         """Check weight and nullable; every kind calls it when it is made."""

@@ -9,10 +9,10 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.conditions.language import ConditionError
-from privmeasure.domains import Categories, Domain, Floats, Nullable, Points
+from privmeasure.domains import Categories, Domain, Floats, Points
 from privmeasure.domains.scales import Listed, Reading
 from privmeasure.tables.arrow import described, is_double, is_number, is_text, number_cells, numbers, plain_type
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, has_half_characters
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Foreign, Sketch, Types, has_half_characters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +32,8 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
         >>> Boolean(nullable=True).encode([pa.array(["Yes", "no", "maybe"])])[:, 0]
         array([ 1.,  0., nan])
     """
+
+    guide = ("", 'true = "yes", false = "no" if it is written in another way')
 
     true: Annotated[
         str | tuple[str, ...] | None, Meta(description='The text for true, or a list of texts, like ["yes", "y"].')
@@ -70,7 +72,7 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
     @cached_property
     def domain(self) -> Domain:
         """Two points at distance 1: false is 0, true is 1."""
-        return Nullable(Categories(2)) if self.nullable else Categories(2)
+        return self._or_missing(Categories(2))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -160,3 +162,19 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
     def cell_size(self, cuts: int) -> str:
         """One cut tells them apart."""
         return "true or false"
+
+    @classmethod
+    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
+        """Take booleans."""
+        import pyarrow.types as pt
+
+        return (cls.sketch(), "") if pt.is_boolean(type) else None
+
+    @classmethod
+    def imported(cls, field: Foreign) -> Sketch | None:
+        """Take over the texts for true and for false."""
+        if field.word not in ("frictionless boolean", "sdv boolean"):
+            return None
+        theirs = {"true": "trueValues", "false": "falseValues"}
+        texts = {name: field.entry[word] for name, word in theirs.items() if word in field.entry}
+        return cls.sketch(**texts, **field.common), ""

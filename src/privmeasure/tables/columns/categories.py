@@ -14,7 +14,16 @@ from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nul
 from privmeasure.domains.scales import Listed, Reading
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import cast_each, described, is_double, is_text, numbers, plain_type, recoded, whole
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean, has_half_characters, plural
+from privmeasure.tables.columns.base import (
+    ColumnError,
+    DataColumn,
+    Foreign,
+    Sketch,
+    Types,
+    did_you_mean,
+    has_half_characters,
+    plural,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +34,7 @@ LARGEST: Any = 1 << 53
 """Beyond it, doubles skip integers."""
 FEW_VALUES = 4096
 """Up to so many, Arrow builds its table of them anew for each array; it takes microseconds."""
+FREE_TEXT = 'Free text, names and identifiers: type = "drop".'
 
 Value = str | int | float
 
@@ -48,6 +58,10 @@ class Category(DataColumn, frozen=True, tag="category"):
         >>> [food.domain.diameter(level) for level in range(3)]
         [1.0, 0.5, 0.0]
     """
+
+    guide = ('values = ["a", "b"]', 'ordered = true for ranks; unknown = "b" is where all other values go')
+    needs = (("values", "the list of values that may occur, from knowledge of the subject and not from the data"),)
+    exact = True
 
     values: Annotated[
         tuple[Value, ...],
@@ -130,12 +144,11 @@ class Category(DataColumn, frozen=True, tag="category"):
     def domain(self) -> Domain:
         """The positions of the values: ranks, or categories with their groups."""
         count = len(self.values)
-        inner: Domain = (
+        return self._or_missing(
             Integers(0, count - 1)
             if self.ordered
             else Categories(count, taxonomy=self._levels() if self.taxonomy else None)
         )
-        return Nullable(inner) if self.nullable else inner
 
     def _levels(self) -> list[tuple[float, list[Any]]]:
         """Return the taxonomy as the domain wants it: from fine to coarse, the group of every value."""
@@ -357,6 +370,21 @@ class Category(DataColumn, frozen=True, tag="category"):
         if self.ordered:
             return f"about {plural(-(-len(self.values) // size), 'rank')}"
         return f"{plural(size, 'group')} of values"
+
+    @classmethod
+    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
+        """Take text."""
+        return (cls.sketch("values"), FREE_TEXT) if is_text(type) else None
+
+    @classmethod
+    def imported(cls, field: Foreign) -> Sketch | None:
+        """Take over the values, where they are listed; other texts have them to fill in."""
+        if field.values is not None:
+            ordered = {"ordered": True} if field.entry.get("categoriesOrdered") is True else {}
+            return cls.sketch(values=[v for v in field.values if v is not None], **ordered, **field.common), ""
+        if field.word not in ("frictionless string", "sdv categorical") or field.identifies:
+            return None
+        return cls.sketch("values", **field.common), FREE_TEXT if field.word == "frictionless string" else ""
 
 
 def _leaves(group: Any, path: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:

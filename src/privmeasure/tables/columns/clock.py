@@ -7,17 +7,34 @@ column declares.
 import re
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+from msgspec import Meta
 
-from privmeasure.tables.arrow import DATE, NAIVE, ZONED, Words, cast_texts, integers, joined
-from privmeasure.tables.columns.base import ColumnError
+from privmeasure.domains import Floats, Points
+from privmeasure.tables.arrow import (
+    DATE,
+    NAIVE,
+    ZONED,
+    Words,
+    cast_texts,
+    described,
+    integers,
+    is_text,
+    joined,
+    nulls_where,
+    plain_type,
+)
+from privmeasure.tables.columns.base import ColumnError, Foreign
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Format = Annotated[
+    str | None, Meta(description='How the text is written, like "%d.%m.%Y %H:%M"; as in ISO 8601 if left out.')
+]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
@@ -310,3 +327,52 @@ def _four_digit_years(stamps: "pa.Array") -> bool:
 
     ends = pc.min_max(pc.year(stamps)).as_py()
     return ends["min"] is None or (ends["min"] >= 1000 and ends["max"] <= 9999)
+
+
+def format_of(field: Foreign) -> dict[str, Any]:
+    """Return the field with the format that another tool states, if it does."""
+    return {} if field.format is None else {"format": field.format}
+
+
+def has_no_hour(form: str | None) -> bool:
+    """Say whether a format writes days alone."""
+    return form is not None and not any(part in form for part in ("%H", "%I", "%c", "%X", "%T"))
+
+
+def in_iso(field: Foreign) -> dict[str, Any]:
+    """Return the bounds in ISO form, where another tool wrote them in the column's own format."""
+    bounds = {}
+    for name, bound in field.bounds.items():
+        try:
+            bounds[name] = datetime.strptime(bound, field.format).isoformat()
+        except (TypeError, ValueError):  # in ISO form already, or the check of the schema will say what is wrong
+            bounds[name] = bound
+    return bounds
+
+
+def settled(reading: Floats, low: int, high: int, nullable: bool) -> Points:
+    """Return the points of readings on a line of integers: clamped, the missing at its start unless they may be."""
+    if nullable:
+        return np.clip(reading, low, high)[:, None]  # NaN, the missing, stays
+    return np.fmin(np.fmax(reading, low), high)[:, None]  # NaN becomes low
+
+
+def refuses(type: "pa.DataType", wanted: str, kinds: str) -> str | None:
+    """Say why a storage type is neither text nor one of Arrow's `kinds` of times, or return None."""
+    import pyarrow.types as pt
+
+    plain = plain_type(type)
+    if is_text(plain) or pt.is_null(plain) or any(getattr(pt, f"is_{kind}")(plain) for kind in kinds.split()):
+        return None
+    advice = "declare it as a number or an integer" if described(plain) in ("numbers", "whole numbers") else "drop it"
+    return f"must be {wanted} or text, got {described(plain)}. Cast it, or {advice}."
+
+
+def zoned(stamps: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+    """Return timestamps in UTC, or local ones, as a timestamp type; floored to its unit, clamped to its range."""
+    import pyarrow as pa
+
+    raw, null = integers(stamps)
+    limit = (1 << 63) - 1
+    ticks = scaled(raw, stamps.type.unit, -limit, limit, PER_SECOND[kind.unit])
+    return nulls_where(ticks, null, pa.int64()).cast(kind)

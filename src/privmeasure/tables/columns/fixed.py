@@ -1,7 +1,7 @@
 """Columns without a domain: the same value in every row, or nothing at all."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,15 +11,30 @@ from msgspec import Meta
 
 from privmeasure.domains import Points
 from privmeasure.tables.arrow import cast, described, plain_type
-from privmeasure.tables.columns.base import ColumnError, Tally, Types
+from privmeasure.tables.columns.base import AnyColumn, ColumnError, Tally, Types
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Constant(
-    msgspec.Struct, frozen=True, tag_field="type", tag="constant", forbid_unknown_fields=True, omit_defaults=True
-):
+class Fixed(AnyColumn, frozen=True):
+    """What columns without a domain share: no cell of theirs is looked at."""
+
+    @property
+    def domain(self) -> None:
+        """There is nothing to tell apart."""
+        return None
+
+    def encode(self, arrays: "Sequence[pa.Array]") -> Points:
+        """Return points without columns: no cell is looked at."""
+        return np.empty((len(arrays[0]), 0))
+
+    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
+        """Nothing is read, so nothing is changed."""
+        return Tally()
+
+
+class Constant(Fixed, frozen=True, tag="constant"):
     """A column with one public value in every row of the output, whatever the cells of the table hold.
 
     Examples:
@@ -27,6 +42,10 @@ class Constant(
         >>> Constant("CH").decode(np.empty((2, 0)), [None])[0].to_pylist()
         ['CH', 'CH']
     """
+
+    guide = ("value", "the same in every row of the output")
+    needs = (("value", "the value of every row"),)
+    exact = True
 
     value: Annotated[str | bool | int | float, Meta(description="The value of every row of the output.")]
 
@@ -40,18 +59,10 @@ class Constant(
             raise ColumnError("has a number as value that is too large for a cell. Put it in quotes.", "value")
         msgspec.structs.force_setattr(self, "value", value)
 
-    def sources(self, name: str) -> tuple[str, ...]:
-        """Return the file column."""
-        return (name,)
-
-    def outputs(self, name: str) -> tuple[str, ...]:
-        """Return the file column."""
-        return (name,)
-
-    @property
-    def domain(self) -> None:
-        """There is nothing to tell apart."""
-        return None
+    @classmethod
+    def prepared(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Keep a date of TOML as its text."""
+        return {name: v.isoformat() if isinstance(v, date | time) else v for name, v in fields.items()}
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -74,10 +85,6 @@ class Constant(
             )
         return None
 
-    def encode(self, arrays: "Sequence[pa.Array]") -> Points:
-        """Return points without columns: no cell is looked at."""
-        return np.empty((len(arrays[0]), 0))
-
     def decode(self, points: Points, types: Types) -> "list[pa.Array]":
         """Repeat the value."""
         import pyarrow as pa
@@ -87,16 +94,12 @@ class Constant(
         repeated = value.take(pa.array(np.zeros(len(points), np.int32)))
         return [cast(repeated, wanted)]
 
-    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
-        """Nothing is read, so nothing is changed."""
-        return Tally()
-
     def fineness(self, level: int) -> str:
         """There is nothing to resolve."""
         return "constant"
 
 
-class Drop(msgspec.Struct, frozen=True, tag_field="type", tag="drop", forbid_unknown_fields=True, omit_defaults=True):
+class Drop(Fixed, frozen=True, tag="drop"):
     """A column that is neither read nor written: identifiers, names, free text.
 
     Examples:
@@ -104,18 +107,11 @@ class Drop(msgspec.Struct, frozen=True, tag_field="type", tag="drop", forbid_unk
         (('name',), ())
     """
 
-    def sources(self, name: str) -> tuple[str, ...]:
-        """Return the file column, so that the table is known to have it."""
-        return (name,)
+    guide = ("", "identifiers, names, free text: neither read nor written")
 
     def outputs(self, name: str) -> tuple[str, ...]:
         """Return nothing."""
         return ()
-
-    @property
-    def domain(self) -> None:
-        """There is nothing to tell apart."""
-        return None
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -126,17 +122,9 @@ class Drop(msgspec.Struct, frozen=True, tag_field="type", tag="drop", forbid_unk
         """Accept every type."""
         return None
 
-    def encode(self, arrays: "Sequence[pa.Array]") -> Points:
-        """Return points without columns: no cell is looked at."""
-        return np.empty((len(arrays[0]), 0))
-
     def decode(self, points: Points, types: Types) -> "list[pa.Array]":
         """Return nothing."""
         return []
-
-    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
-        """Nothing is read, so nothing is changed."""
-        return Tally()
 
     def fineness(self, level: int) -> str:
         """It is not in the output."""

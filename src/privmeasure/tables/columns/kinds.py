@@ -1,37 +1,36 @@
 """All kinds of columns, and how one is read from a table of a schema file."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean
+from privmeasure.tables.columns.base import TO_FILL_IN, AnyColumn, ColumnError, DataColumn, Types, did_you_mean
 from privmeasure.tables.columns.booleans import Boolean
 from privmeasure.tables.columns.categories import Category
+from privmeasure.tables.columns.dates import Date
 from privmeasure.tables.columns.fixed import Constant, Drop
-from privmeasure.tables.columns.numbers import Integer, Number
+from privmeasure.tables.columns.integers import Integer
+from privmeasure.tables.columns.numbers import Number
 from privmeasure.tables.columns.places import Place
-from privmeasure.tables.columns.times import Date, Datetime, Time
+from privmeasure.tables.columns.times import Datetime, Time
 
 __all__ = ["FORMAT", "KINDS", "Column", "Spot", "Types", "disagreements", "from_fields", "register", "to_fields"]
 
+T = TypeVar("T")
 Spot = tuple[str, ...]
 """Where something stands in a schema file: its keys from the outside in."""
 
 Column = Number | Integer | Category | Boolean | Date | Datetime | Time | Place | Constant | Drop
 
-KINDS: dict[str, type[Any]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (Number, Integer, Category, Boolean, Date, Datetime, Time, Place, Constant, Drop)
-}
+OURS: tuple[type[AnyColumn], ...] = get_args(Column)
+KINDS: dict[str, type[AnyColumn]] = {kind.tag(): kind for kind in OURS}
 FORMAT = 1
 """Of schema files."""
 LARGEST_GROUP = 3
 """Columns that are released jointly: more would be told apart too coarsely."""
-TO_FILL_IN = "?"
-"""What a template has where only a person knows what to write."""
 _WORDS = {
     "float": "a number",
     "int": "a whole number",
@@ -45,21 +44,18 @@ _WORDS = {
 }
 _CHOICES = {"transform": 'transform = "log", or leave it out'}
 """What a field with few choices may say."""
-_NEEDS = {
-    "low": "the smallest value that may occur, from knowledge of the subject and not from the data",
-    "high": "the largest value that may occur, from knowledge of the subject and not from the data",
-    "values": "the list of values that may occur, from knowledge of the subject and not from the data",
-    "type": "what the column is",
-    "value": "the value of every row",
-    "latitude": "the name of the file's column with the latitude",
-    "longitude": "the name of the file's column with the longitude",
-}
 
 
-def register(kind: type[Any]) -> type[Any]:
+def register(kind: type[AnyColumn]) -> type[AnyColumn]:
     """Let schemas have another kind of column, by the tag of its class; `testing.check_column` states its laws."""
-    KINDS[str(kind.__struct_config__.tag)] = kind
+    KINDS[kind.tag()] = kind
     return kind
+
+
+def first_answer(question: Callable[[type[AnyColumn]], T | None]) -> T | None:
+    """Return the answer of the first kind that has one; kinds of one's own are asked before ours."""
+    asked = sorted(KINDS.values(), key=lambda kind: kind in OURS)
+    return next((answer for kind in asked if (answer := question(kind)) is not None), None)
 
 
 def from_fields(fields: Any) -> Column:
@@ -71,43 +67,39 @@ def from_fields(fields: Any) -> Column:
     """
     if not isinstance(fields, Mapping):
         raise ColumnError(f"is {_word(fields)}; write a table with a type.")
-    unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in _NEEDS]
+    needs = {"type": f"what the column is: one of {', '.join(KINDS)}"}
+    for known in KINDS.values():
+        needs |= known.needs
+    unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in needs]
     if unfilled:
-        wanted = "; ".join(f"{field} ({_needed(field)})" for field in unfilled)
+        wanted = "; ".join(f"{field} ({needs[field]})" for field in unfilled)
         raise ColumnError(f"still has to be filled in: {wanted}.", unfilled[0])
     if "type" not in fields:
-        raise ColumnError(f"has no type. Write {_needed('type')}.")
-    kind = KINDS.get(fields["type"]) if isinstance(fields["type"], str) else None
+        raise ColumnError(f"has no type. Write {needs['type']}.")
+    kind: Any = KINDS.get(fields["type"]) if isinstance(fields["type"], str) else None
     if kind is None:
         hint = did_you_mean(str(fields["type"]), list(KINDS))
         raise ColumnError(
             f"has type = {fields['type']!r}, which is unknown.{hint} Write one of {', '.join(KINDS)}.", "type"
         )
-    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for field in fields:
-        if field not in known and field != "type":
-            hint = did_you_mean(str(field), known)
+        if field not in names and field != "type":
+            hint = did_you_mean(str(field), names)
             raise ColumnError(
-                f"has an unknown field {field!r}.{hint} A column of type {fields['type']!r} has {', '.join(known)}.",
+                f"has an unknown field {field!r}.{hint} A column of type {fields['type']!r} has {', '.join(names)}.",
                 str(field),
             )
     for field in msgspec.structs.fields(kind):
         if field.required and field.encode_name not in fields:
-            raise ColumnError(f"has no {field.encode_name}. Add {_needed(field.encode_name)}.")
-    if kind is Constant:  # a date of TOML is kept as its text
-        fields = {name: v.isoformat() if isinstance(v, date | time) else v for name, v in fields.items()}
+            raise ColumnError(f"has no {field.encode_name}. Add {needs.get(field.encode_name, 'it')}.")
     try:
-        column: Column = msgspec.convert(dict(fields), type=kind, builtin_types=(date, datetime, time))
+        column: Column = msgspec.convert(dict(kind.prepared(fields)), type=kind, builtin_types=(date, datetime, time))
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ColumnError):
             raise error.__cause__ from None
         raise _fault(error, fields) from None
     return column
-
-
-def _needed(field: str) -> str:
-    """Say what a field is for, where that is known; of the type, which there are."""
-    return f"{_NEEDS[field]}: one of {', '.join(KINDS)}" if field == "type" else _NEEDS.get(field, "it")
 
 
 def to_fields(column: Column, *, native: bool = False) -> dict[str, Any]:
@@ -124,7 +116,7 @@ def disagreements(
     problems: list[tuple[Spot, str]] = []
     owner: dict[str, str] = {}
     for name, column in columns.items():
-        if not isinstance(name, str) or not isinstance(column, DataColumn | Constant | Drop):
+        if not isinstance(name, str) or not isinstance(column, AnyColumn):
             got = type(column).__name__
             problems.append(((), f"column {name!r} must be a column such as Integer(17, 90), got {got}."))
             continue

@@ -1,30 +1,31 @@
-"""Numbers and integers, evenly spaced or stretched for heavy tails."""
+"""Numbers, evenly spaced or stretched for heavy tails."""
 
 import math
-import operator
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
-from privmeasure.domains import Box, Domain, Floats, Integers, Nullable, Points
-from privmeasure.domains.scales import Clamped, Filled, Reading, Rounded, Step, Stretched
+from privmeasure.domains import Box, Domain, Floats, Points
+from privmeasure.domains.scales import Clamped, Filled, Reading, Rounded, Stretched
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.arrow import described, is_double, is_number, number_cells, numbers, plain_type, whole
+from privmeasure.tables.arrow import described, is_double, is_number, number_cells, numbers, plain_type
 from privmeasure.tables.columns.axes import Axis
 from privmeasure.tables.columns.base import (
+    BOUNDS,
     ColumnError,
     DataColumn,
+    Foreign,
+    Sketch,
     Types,
     decimals_field,
     low_below_high,
     number_field,
-    plural,
     shown,
 )
 
@@ -36,6 +37,8 @@ MOST_UNEVEN, SHORTEST = 1e15, 1e-300
 have 16 digits, and few of them below 1e-308."""
 LARGEST = 1 << 53
 """Beyond it, doubles skip integers."""
+DEGREES = {"sdv latitude": 90, "sdv longitude": 180}
+"""How far the degrees of other tools reach."""
 
 Low = Annotated[
     float, Meta(description="The smallest value that may occur. Public: from knowledge, not from the data.")
@@ -55,7 +58,91 @@ Decimals = Annotated[int | None, Meta(description="Digits after the decimal poin
 Unit = Annotated[str | None, Meta(description='What the numbers count, for plans and reports: "year".')]
 
 
-class Number(DataColumn, frozen=True, tag="number"):
+class Numeric(DataColumn, frozen=True):
+    """What numbers and integers share: bounds, and an axis that may be stretched."""
+
+    needs = BOUNDS
+    whole: ClassVar[bool] = False
+    """Whether values are rounded to integers."""
+
+    low: Low
+    high: High
+    transform: Transform = None
+    breaks: Breaks = None
+
+    @property
+    def axis(self) -> Axis:
+        """How the values are stretched before they are cut."""
+        raise NotImplementedError
+
+    def refuses(self, type: "pa.DataType") -> str | None:
+        """Refuse whatever is no number."""
+        import pyarrow.types as pt
+
+        plain = plain_type(type)
+        if is_number(plain) or pt.is_null(plain):
+            return None
+        advice = {"text": "a category", "true/false": "boolean", "dates": "date"}
+        advice |= {"dates with times": "datetime", "times of day": "time"}
+        word = described(plain)
+        told = f"declare it as {advice[word]}" if word in advice else "drop it"
+        return f"must be numeric, got {word}. Cast it, or {told}."
+
+    def settle(self, readings: Sequence[Floats]) -> Points:
+        """Clamp, then stretch."""
+        with np.errstate(all="ignore"):  # a warning would tell that an odd value is there
+            clamped = np.clip(readings[0], self.low, self.high)  # NaN, the missing, stays
+            # not fmax: a signalling NaN is low in the middle of its loop, and NaN in the last few rows
+            present = clamped if self.nullable else np.where(np.isnan(clamped), self.low, clamped)
+        return self.axis.place(present)[:, None]
+
+    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
+        """Return the number, clamped and stretched."""
+        if not is_double(types[0]):
+            return None
+        reading = Reading(first, () if self.nullable else (Filled(self.low),)).then(Clamped(self.low, self.high))
+        if self.whole:
+            reading = reading.then(Rounded())
+        return (reading if self.axis.knots is None else reading.then(Stretched(self.axis.knots)),)
+
+    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
+        """Count the numbers beyond the bounds."""
+        return int(np.count_nonzero((reading < self.low) | (reading > self.high))), 0
+
+    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
+        """Return the stored type, if that is a number: it may round values."""
+        return storage if storage is not None and is_number(plain_type(storage)) else self.natural[0]
+
+    def averages(self, points: Points) -> Floats:
+        """Return the values themselves."""
+        return numbers(self.decode(points, [None])[0]) if self.curved else points[:, 0]
+
+    @property
+    def curved(self) -> bool:
+        """Whether values are stretched before they are cut."""
+        return self.transform is not None or self.breaks is not None
+
+    @property
+    def older_bounds(self) -> tuple[float, float] | None:
+        """The logarithms of the bounds, where there is such a scale."""
+        return (math.log(self.axis.low), math.log(self.axis.high)) if self.axis.log else None
+
+    @classmethod
+    def imported(cls, field: Foreign) -> Sketch | None:
+        """Take over bounds; texts that are numbers become numbers."""
+        known = cls._recognized(field) if field.values is None else None
+        if known is None:
+            return None
+        bounds = {name: _parsed(bound) for name, bound in field.bounds.items()}
+        return cls.sketch("low", "high", **known | bounds, **field.common), ""
+
+    @classmethod
+    def _recognized(cls, field: Foreign) -> dict[str, Any] | None:
+        """Return what the other tool's type says of such a column beyond its bounds; None if it is another kind."""
+        raise NotImplementedError
+
+
+class Number(Numeric, frozen=True, tag="number"):
     """A number of [low, high].
 
     Two numbers are as far apart as their difference over high - low. For heavy tails such as incomes,
@@ -71,17 +158,15 @@ class Number(DataColumn, frozen=True, tag="number"):
         array([0.5, 1.5, 3. ])
     """
 
-    low: Low
-    high: High
-    transform: Transform = None
-    breaks: Breaks = None
+    guide = ("low, high", 'amounts; transform = "log" or breaks = [1e3, 1e4] for heavy tails, decimals')
+
     decimals: Decimals = None
     unit: Unit = None
 
     def __post_init__(self) -> None:
         """Check everything that is declared, before any data are touched."""
         self._check_common()
-        _check_numeric(self)
+        check_numeric(self)
         number_field(self, "low"), number_field(self, "high")
         low_below_high(self)
         decimals_field(self)
@@ -91,7 +176,7 @@ class Number(DataColumn, frozen=True, tag="number"):
                 f"high = {shown(self.high)}. Allow more decimals, or widen the bounds.",
                 "decimals",
             )
-        _check_breaks(self)
+        check_breaks(self)
         if self.transform == "log" and self.low <= 0:
             raise ColumnError(
                 f'has transform = "log" and low = {shown(self.low)}; a logarithm needs low above 0. Raise low to the '
@@ -106,7 +191,7 @@ class Number(DataColumn, frozen=True, tag="number"):
     @cached_property
     def domain(self) -> Domain:
         """An interval: of the values, or of the axis on which they are stretched."""
-        return _nullable(self, Box([self.axis.bounds]))
+        return self._or_missing(Box([self.axis.bounds]))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -115,25 +200,9 @@ class Number(DataColumn, frozen=True, tag="number"):
 
         return (pa.float64(),)
 
-    def refuses(self, type: "pa.DataType") -> str | None:
-        """Refuse whatever is no number."""
-        return _refuses_other_than_numbers(type)
-
     def read(self, array: "pa.Array", source: int) -> Floats:
         """Return the numbers themselves."""
         return numbers(array)
-
-    def settle(self, readings: Sequence[Floats]) -> Points:
-        """Clamp, then stretch."""
-        return self.axis.place(_clamped(readings[0], self.low, self.high, self.nullable))[:, None]
-
-    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
-        """Return the number, clamped and stretched."""
-        return _readings(self, types, first, Clamped(self.low, self.high))
-
-    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
-        """Count the numbers beyond the bounds."""
-        return int(np.count_nonzero((reading < self.low) | (reading > self.high))), 0
 
     def restore(self, points: Points, types: Types) -> "list[pa.Array]":
         """Undo the stretching, round, and keep within the bounds."""
@@ -143,19 +212,6 @@ class Number(DataColumn, frozen=True, tag="number"):
         if decimals is not None and (ends := _lattice(self, decimals)) is not None:
             values = _rounded(values, decimals, *ends)
         return [number_cells(values, plain)]
-
-    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
-        """Return the stored type, if that is a number: it may round values."""
-        return storage if storage is not None and is_number(plain_type(storage)) else self.natural[0]
-
-    def averages(self, points: Points) -> Floats:
-        """Return the values themselves."""
-        return numbers(self.decode(points, [None])[0]) if self.curved else points[:, 0]
-
-    @property
-    def curved(self) -> bool:
-        """Whether values are stretched before they are cut."""
-        return self.transform is not None or self.breaks is not None
 
     @property
     def steepness(self) -> float:
@@ -172,146 +228,41 @@ class Number(DataColumn, frozen=True, tag="number"):
         """Say the width of a cell."""
         return self.axis.cell_size(cuts, self.unit or "")
 
+    @classmethod
+    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
+        """Take numbers with decimals."""
+        import pyarrow.types as pt
 
-class Integer(DataColumn, frozen=True, tag="integer"):
-    """An integer of [low, high], both included; other numbers are rounded and clamped.
+        return (cls.sketch("low", "high"), "") if is_number(type) and not pt.is_integer(type) else None
 
-    `transform` and `breaks` are those of `Number`; a break is the first integer of a stretch.
-
-    Examples:
-        >>> import pyarrow as pa
-        >>> Integer(17, 90).encode([pa.array(["37", "16", "old"])])[:, 0]
-        array([37., 17., 17.])
-        >>> Integer(17, 90, unit="year").fineness(3)
-        'about 16 years'
-    """
-
-    low: Annotated[
-        int, Meta(description="The smallest integer that may occur. Public: from knowledge, not from the data.")
-    ]
-    high: Annotated[int, Meta(description="The largest integer that may occur; larger ones are clamped to it.")]
-    transform: Transform = None
-    breaks: Breaks = None
-    unit: Unit = None
-
-    def __post_init__(self) -> None:
-        """Check everything that is declared, before any data are touched."""
-        self._check_common()
-        _check_numeric(self)
-        for field in ("low", "high"):
-            _integer_field(self, field)
-        low_below_high(self)
-        _check_breaks(self)
-        if self.transform == "log" and self.low < 1:
-            raise ColumnError(
-                f'has transform = "log" and low = {self.low}; a logarithm needs low of at least 1. Raise low (smaller '
-                "values are clamped to it), or use breaks instead.",
-                "low",
-            )
-
-    @cached_property
-    def domain(self) -> Domain:
-        """The integers, or the interval of the axis on which they are stretched."""
-        if self.transform is None and self.breaks is None:
-            return _nullable(self, Integers(self.low, self.high))
-        return _nullable(self, Box([self.axis.bounds]))
-
-    @property
-    def natural(self) -> "tuple[pa.DataType, ...]":
-        """64-bit integers."""
-        import pyarrow as pa
-
-        return (pa.int64(),)
-
-    def refuses(self, type: "pa.DataType") -> str | None:
-        """Refuse whatever is no number."""
-        return _refuses_other_than_numbers(type)
-
-    def read(self, array: "pa.Array", source: int) -> Floats:
-        """Return the numbers, rounded to integers."""
-        with np.errstate(all="ignore"):  # a warning would tell of a signalling NaN
-            return np.rint(numbers(array))
-
-    def settle(self, readings: Sequence[Floats]) -> Points:
-        """Clamp, then stretch."""
-        return self.axis.place(_clamped(readings[0], self.low, self.high, self.nullable))[:, None]
-
-    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
-        """Return the number, clamped, rounded and stretched."""
-        return _readings(self, types, first, Clamped(self.low, self.high), Rounded())
-
-    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
-        """Count the integers beyond the bounds."""
-        return int(np.count_nonzero((reading < self.low) | (reading > self.high))), 0
-
-    def restore(self, points: Points, types: Types) -> "list[pa.Array]":
-        """Undo the stretching and round to the nearest integer."""
-        import pyarrow as pa
-
-        axis = self.axis.values(np.ascontiguousarray(points[:, 0]))
-        plain = None if types[0] is None else plain_type(types[0])
-        if plain is not None and is_number(plain):
-            return [number_cells(np.clip(np.rint(axis), self.low, self.high), plain)]
-        missing = np.isnan(axis)
-        return [pa.array(whole(axis, self.low, self.high), mask=missing if missing.any() else None)]
-
-    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
-        """Return the stored type, if that is a number: it may round values."""
-        return storage if storage is not None and is_number(plain_type(storage)) else self.natural[0]
-
-    def averages(self, points: Points) -> Floats:
-        """Return the values themselves."""
-        return numbers(self.decode(points, [None])[0]) if self.curved else points[:, 0]
-
-    @property
-    def curved(self) -> bool:
-        """Whether values are stretched before they are cut."""
-        return self.transform is not None or self.breaks is not None
-
-    @property
-    def steepness(self) -> float:
-        """Without bound where whole numbers are stretched: rounding after the stretching jumps."""
-        return math.inf if self.curved else 1.0
-
-    @cached_property
-    def axis(self) -> Axis:
-        """How the values are stretched before they are cut."""
-        # half a unit of room at both ends, so that the first and the last integer get as much of it as the others
-        low, high = self.low - 0.5, self.high + 0.5
-        starts = {b - 0.5 for b in self.breaks or () if self.low < b <= self.high}
-        breaks = None if self.breaks is None else np.array(sorted({low, *starts, high}), np.float64)
-        return Axis(low, high, log=self.transform == "log", breaks=breaks)
-
-    def cell_size(self, cuts: int) -> str:
-        """Say how many integers a cell holds."""
-        if self.transform is None and self.breaks is None:
-            fullest = round(Integers(self.low, self.high).diameter(cuts) * (self.high - self.low)) + 1
-            return "single values" if fullest == 1 else f"about {plural(fullest, self.unit or '')}"
-        if self.axis.widest(cuts) <= 1:
-            return "single values"
-        return self.axis.cell_size(cuts, self.unit or "", whole=True)
+    @classmethod
+    def _recognized(cls, field: Foreign) -> dict[str, Any] | None:
+        if field.word in DEGREES:
+            return {"low": -DEGREES[field.word], "high": DEGREES[field.word]}
+        if field.word not in ("frictionless number", "sdv numerical") or is_whole(field):
+            return None
+        places = field.entry.get("decimal_places")
+        return {"decimals": places} if isinstance(places, int) else {}
 
 
-def _nullable(column: DataColumn, domain: Domain) -> Domain:
-    return Nullable(domain) if column.nullable else domain
+def is_whole(field: Foreign) -> bool:
+    """Say whether another tool's type holds whole numbers alone."""
+    stored = str(field.entry.get("computer_representation", "")).lstrip("U")
+    return field.word in ("frictionless integer", "frictionless year") or (
+        field.word == "sdv numerical" and stored.startswith("Int")
+    )
 
 
-def _readings(column: "Number | Integer", types: Types, first: int, *steps: Step) -> tuple[Reading, ...] | None:
-    if not is_double(types[0]):
-        return None
-    reading = Reading(first, steps if column.nullable else (Filled(column.low), *steps))
-    knots = column.axis.knots
-    return (reading if knots is None else reading.then(Stretched(knots)),)
+def _parsed(bound: Any) -> Any:
+    """Return the number that a text of another tool stands for; whatever else as it is, for the schema's check."""
+    try:
+        return bound if not isinstance(bound, str) else int(bound) if bound.strip("+- ").isdigit() else float(bound)
+    except ValueError:
+        return bound
 
 
-def _clamped(values: Floats, low: float, high: float, nullable: bool) -> Floats:
-    with np.errstate(all="ignore"):  # a warning would tell that an odd value is there
-        clamped = np.clip(values, low, high)  # NaN, the missing, stays
-        # not fmax: a signalling NaN is low in the middle of its loop, and NaN in the last few rows
-        return clamped if nullable else np.where(np.isnan(clamped), low, clamped)
-
-
-def _check_numeric(column: "Number | Integer") -> None:
+def check_numeric(column: Any) -> None:
+    """Check what is said of the axis and the unit."""
     if column.transform not in (None, "log"):
         raise ColumnError(f'has transform = {column.transform!r}; write "log", or leave it out.', "transform")
     if column.transform is not None and column.breaks is not None:
@@ -320,7 +271,8 @@ def _check_numeric(column: "Number | Integer") -> None:
         raise ColumnError(f'has unit = {column.unit!r}; write a word like "year".', "unit")
 
 
-def _check_breaks(column: "Number | Integer") -> None:
+def check_breaks(column: Numeric) -> None:
+    """Check the breaks, and keep them as floats."""
     if column.breaks is None:
         return
     try:
@@ -341,36 +293,6 @@ def _check_breaks(column: "Number | Integer") -> None:
     if max(gaps) > MOST_UNEVEN * min(gaps) or not math.isfinite(knots[-1] - knots[0]) or min(gaps) < SHORTEST:
         raise ColumnError("has breaks that are too uneven for doubles to tell the values of a stretch apart.", "breaks")
     msgspec.structs.force_setattr(column, "breaks", breaks)
-
-
-def _integer_field(column: Integer, field: str) -> None:
-    value = getattr(column, field)
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        whole_number = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
-    except (TypeError, ValueError, OverflowError):
-        hint = ' Use type = "number" for other numbers.' if isinstance(value, float) else ""
-        raise ColumnError(f"has {field} = {value!r}; it must be a whole number.{hint}", field) from None
-    if abs(whole_number) > LARGEST:
-        raise ColumnError(
-            f"has {field} = {whole_number}, beyond 2^53, where doubles no longer tell integers apart. Use a smaller "
-            'bound, or declare identifiers as type = "drop".',
-            field,
-        )
-    msgspec.structs.force_setattr(column, field, whole_number)
-
-
-def _refuses_other_than_numbers(type: "pa.DataType") -> str | None:
-    import pyarrow.types as pt
-
-    plain = plain_type(type)
-    if is_number(plain) or pt.is_null(plain):
-        return None
-    advice = {"text": "declare it as a category", "true/false": "declare it as boolean", "dates": "declare it as date"}
-    advice |= {"dates with times": "declare it as datetime", "times of day": "declare it as time"}
-    word = described(plain)
-    return f"must be numeric, got {word}. Cast it, or {advice.get(word, 'drop it')}."
 
 
 def _lattice(column: Number, decimals: int) -> tuple[float, float] | None:

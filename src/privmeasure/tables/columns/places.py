@@ -1,7 +1,7 @@
 """Places on the Earth: two columns that belong together."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from privmeasure.domains import Box, Domain, Floats, Nullable, Points, Sphere
+from privmeasure.domains import Box, Domain, Floats, Points, Sphere
 from privmeasure.domains.scales import Clamped, Missing, Reading, Scale, Turned
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import described, is_double, is_number, number_cells, numbers, plain_type
@@ -36,6 +36,12 @@ class Place(DataColumn, frozen=True, tag="place"):
         >>> town.sources("home"), town.encode([pa.array([46.9, 50.0]), pa.array([7.4, 8.0])])
         (('lat', 'lon'), array([[ 7.4, 46.9], [ 8. , 48. ]]))
     """
+
+    guide = ("latitude, longitude", "the names of two columns, in one table [columns.ANY_NAME]")
+    needs = (
+        ("latitude", "the name of the file's column with the latitude"),
+        ("longitude", "the name of the file's column with the longitude"),
+    )
 
     latitude: Annotated[str, Meta(description="The name of the file's column with the latitude.")]
     longitude: Annotated[str, Meta(description="The name of the file's column with the longitude.")]
@@ -109,8 +115,7 @@ class Place(DataColumn, frozen=True, tag="place"):
     def domain(self) -> Domain:
         """The sphere or a box; points are (longitude, latitude)."""
         latitudes, longitudes = self._bounds
-        inner: Domain = Sphere() if self.low is None else Box([longitudes, latitudes])
-        return Nullable(inner) if self.nullable else inner
+        return self._or_missing(Sphere() if self.low is None else Box([longitudes, latitudes]))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -199,3 +204,10 @@ class Place(DataColumn, frozen=True, tag="place"):
         (south, north), (west, east) = self._bounds
         across, up = Box([(west, east), (south, north)]).cuts(cuts)
         return f"about {plural((north - south) * 2.0**-up, '')} by {plural((east - west) * 2.0**-across, 'degree')}"
+
+    @classmethod
+    def joined(cls, relation: str, roles: Mapping[str, str]) -> dict[str, str] | None:
+        """Take a latitude and a longitude that are said to belong together."""
+        if relation != "sdv gps" or not {"latitude", "longitude"} <= set(roles):
+            return None
+        return {role: roles[role] for role in ("latitude", "longitude")}

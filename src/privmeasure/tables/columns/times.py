@@ -1,4 +1,4 @@
-"""Dates, instants, and times of day."""
+"""Instants, and times of day."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -8,131 +8,20 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from privmeasure.domains import Circle, Domain, Floats, Integers, Nullable, Points
+from privmeasure.domains import Circle, Domain, Floats, Integers, Points
 from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Clamped, Counted, Filled, Reading
-from privmeasure.tables.arrow import described, integers, is_text, nulls_where, plain_type, whole
+from privmeasure.tables.arrow import integers, is_text, nulls_where, plain_type, whole
 from privmeasure.tables.columns import clock
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, low_below_high, plural
+from privmeasure.tables.columns.base import BOUNDS, ColumnError, DataColumn, Foreign, Sketch, Types, low_below_high
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DAY_FORM = {"type": "string", "format": "date"}
 TIME_FORM = {"type": "string", "format": "date-time"}
-Format = Annotated[
-    str | None, Meta(description='How the text is written, like "%d.%m.%Y %H:%M"; as in ISO 8601 if left out.')
-]
 Resolution = Annotated[
     str, Meta(description='The smallest step that is told apart and written, like "1s", "15min", "1h".')
 ]
-
-
-class Date(DataColumn, frozen=True, tag="date"):
-    """A day of [low, high], both included. Timestamps count as their day; texts are ISO dates or of a `format`.
-
-    Examples:
-        >>> import pyarrow as pa
-        >>> born = Date("1900-01-01", "2020-12-31", nullable=True)
-        >>> points = born.encode([pa.array(["2000-02-29", "1850-01-01", "soon"])])
-        >>> [str(day) for day in born.decode(points, [None])[0].to_pylist()]
-        ['2000-02-29', '1900-01-01', 'None']
-    """
-
-    low: Annotated[Any, Meta(description="The first day that may occur. Public.", extra_json_schema=DAY_FORM)]
-    high: Annotated[Any, Meta(description="The last day that may occur. Public.", extra_json_schema=DAY_FORM)]
-    format: Format = None
-
-    def __post_init__(self) -> None:
-        """Check everything that is declared, before any data are touched."""
-        self._check_common()
-        for field in ("low", "high"):
-            msgspec.structs.force_setattr(self, field, clock.as_date(self, field))
-        low_below_high(self)
-        clock.check_format(self, needs="day month year", what="%d.%m.%Y")
-
-    @property
-    def _days(self) -> tuple[int, int]:
-        first = clock.EPOCH.date()
-        return (self.low - first).days, (self.high - first).days
-
-    @cached_property
-    def domain(self) -> Domain:
-        """The days, counted from 1970."""
-        inner = Integers(*self._days)
-        return Nullable(inner) if self.nullable else inner
-
-    @property
-    def natural(self) -> "tuple[pa.DataType, ...]":
-        """Dates, or text where a format is declared."""
-        import pyarrow as pa
-
-        return (pa.date32(),) if self.format is None else (pa.string(),)
-
-    def refuses(self, type: "pa.DataType") -> str | None:
-        """Refuse numbers, times of day and the like."""
-        return _refuses(type, "dates", "date timestamp")
-
-    def read(self, array: "pa.Array", source: int) -> Floats:
-        """Return days from 1970."""
-        import pyarrow as pa
-        import pyarrow.types as pt
-
-        kind = array.type
-        if is_text(kind):
-            array = clock.parse_dates(array, self.format)
-        elif pt.is_timestamp(kind):
-            array = clock.floor_days(clock.from_utc(array.cast(pa.timestamp(kind.unit)), kind.tz))
-        elif pt.is_date64(kind):
-            array = clock.floor_days(array.cast(pa.int64()).cast(pa.timestamp("ms")))
-        elif not pt.is_date32(kind):
-            return np.full(len(array), np.nan)
-        days, null = integers(array)
-        return np.where(null, np.nan, days)
-
-    def settle(self, readings: Sequence[Floats]) -> Points:
-        """Clamp."""
-        return _settled(readings[0], *self._days, self.nullable)
-
-    def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
-        """Return the day, clamped."""
-        import pyarrow.types as pt
-
-        if types[0] is None or not pt.is_date32(types[0]):
-            return None
-        return (Reading(first, (Clamped(*self._days),), "days"),)
-
-    def changed(self, reading: Floats, source: int) -> tuple[int, int]:
-        """Count the days beyond the bounds."""
-        first, last = self._days
-        return int(np.count_nonzero((reading < first) | (reading > last))), 0
-
-    def restore(self, points: Points, types: Types) -> "list[pa.Array]":
-        """Count the days back."""
-        import pyarrow as pa
-        import pyarrow.types as pt
-
-        plain = self.natural[0] if types[0] is None else plain_type(types[0])
-        missing, days = np.isnan(points[:, 0]), whole(points[:, 0], *self._days)
-        cells = nulls_where(days.astype(np.int32), missing, pa.int32()).cast(pa.date32())
-        if is_text(plain) and self.format is not None:
-            return [clock.write(cells.cast(pa.timestamp("s")), self.format)]
-        if pt.is_timestamp(plain):
-            stamps = nulls_where(days * 86400, missing, pa.int64()).cast(pa.timestamp("s"))
-            return [_zoned(clock.to_utc(stamps, plain.tz), plain)]
-        return [cells]
-
-    def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
-        """Return one type for all storages."""
-        import pyarrow as pa
-
-        return pa.date32()
-
-    def cell_size(self, cuts: int) -> str:
-        """Say how many days a cell holds."""
-        first, last = self._days
-        days = round(Integers(first, last).diameter(cuts) * (last - first)) + 1
-        return "single days" if days == 1 else f"about {plural(days, 'day')}"
 
 
 class Datetime(DataColumn, frozen=True, tag="datetime"):
@@ -150,10 +39,13 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
         ['2020-02-29 12:45:00', '2020-02-29 10:45:00']
     """
 
+    guide = ("low, high", 'resolution = "15min", timezone = "Europe/Berlin", format')
+    needs = BOUNDS
+
     low: Annotated[Any, Meta(description="The first instant that may occur. Public.", extra_json_schema=TIME_FORM)]
     high: Annotated[Any, Meta(description="The last instant that may occur. Public.", extra_json_schema=TIME_FORM)]
     resolution: Resolution = "1s"
-    format: Format = None
+    format: clock.Format = None
     timezone: Annotated[
         str | None, Meta(description='The zone of times that have none, like "Europe/Berlin"; UTC if left out.')
     ] = None
@@ -195,8 +87,7 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
     @cached_property
     def domain(self) -> Domain:
         """The steps, counted from low."""
-        inner = Integers(0, self._ticks[2])
-        return Nullable(inner) if self.nullable else inner
+        return self._or_missing(Integers(0, self._ticks[2]))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -216,7 +107,7 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
 
     def refuses(self, type: "pa.DataType") -> str | None:
         """Refuse numbers, times of day and the like."""
-        return _refuses(type, "dates with times", "date timestamp")
+        return clock.refuses(type, "dates with times", "date timestamp")
 
     def read(self, array: "pa.Array", source: int) -> Floats:
         """Return steps from low; -1 and one too many beyond the bounds."""
@@ -240,7 +131,7 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Clamp."""
-        return _settled(readings[0], 0, self._ticks[2], self.nullable)
+        return clock.settled(readings[0], 0, self._ticks[2], self.nullable)
 
     def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
         """Return the step of the instant, where doubles hold its microseconds and no zone has to be known."""
@@ -268,10 +159,10 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
         ticks = low + whole(points[:, 0], 0, last) * step
         stamps = nulls_where(ticks, np.isnan(points[:, 0]), pa.int64()).cast(pa.timestamp(unit))
         if pt.is_timestamp(plain):
-            return [_zoned(stamps if plain.tz else clock.from_utc(stamps, self.timezone), plain)]
+            return [clock.zoned(stamps if plain.tz else clock.from_utc(stamps, self.timezone), plain)]
         local = clock.from_utc(stamps, self.timezone)
         if is_text(plain):
-            local = _zoned(local, pa.timestamp(self._written_unit))
+            local = clock.zoned(local, pa.timestamp(self._written_unit))
             return [local.cast(pa.string()) if self.format is None else clock.write(local, self.format)]
         return [clock.floor_days(local)]
 
@@ -287,6 +178,24 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
         steps = round(Integers(0, last).diameter(cuts) * last) + 1
         return f"about {clock.spoken(steps * clock.nanoseconds(self.resolution))}"
 
+    @classmethod
+    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
+        """Take timestamps, with their zone."""
+        import pyarrow.types as pt
+
+        if not pt.is_timestamp(type):
+            return None
+        return cls.sketch("low", "high", resolution="1s", **({"timezone": type.tz} if type.tz else {})), ""
+
+    @classmethod
+    def imported(cls, field: Foreign) -> Sketch | None:
+        """Take over bounds and format."""
+        if field.word != "frictionless datetime" and not (
+            field.word == "sdv datetime" and not clock.has_no_hour(field.format)
+        ):
+            return None
+        return cls.sketch("low", "high", **clock.in_iso(field), **clock.format_of(field), **field.common), ""
+
 
 class Time(DataColumn, frozen=True, tag="time"):
     """A time of day, on a circle: 23:59 is next to 00:00. The output is the start of a step of `resolution`.
@@ -297,8 +206,10 @@ class Time(DataColumn, frozen=True, tag="time"):
         array([   1.5,  450.5, 1439.5])
     """
 
+    guide = ("", 'a time of day; resolution = "1min"')
+
     resolution: Resolution = "1s"
-    format: Format = None
+    format: clock.Format = None
 
     def __post_init__(self) -> None:
         """Check everything that is declared, before any data are touched."""
@@ -318,8 +229,7 @@ class Time(DataColumn, frozen=True, tag="time"):
     @cached_property
     def domain(self) -> Domain:
         """A circle whose unit is one step."""
-        inner = Circle(self._steps)
-        return Nullable(inner) if self.nullable else inner
+        return self._or_missing(Circle(self._steps))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -333,7 +243,7 @@ class Time(DataColumn, frozen=True, tag="time"):
 
     def refuses(self, type: "pa.DataType") -> str | None:
         """Refuse numbers, dates and the like."""
-        return _refuses(type, "times of day", "time")
+        return clock.refuses(type, "times of day", "time")
 
     def read(self, array: "pa.Array", source: int) -> Floats:
         """Return the middle of the step, in steps from midnight."""
@@ -397,28 +307,14 @@ class Time(DataColumn, frozen=True, tag="time"):
         """Say how long a cell lasts."""
         return f"about {clock.spoken(max(clock.DAY * 2.0**-cuts, clock.nanoseconds(self.resolution)))}"
 
+    @classmethod
+    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
+        """Take times of day."""
+        import pyarrow.types as pt
 
-def _settled(reading: Floats, low: int, high: int, nullable: bool) -> Points:
-    if nullable:
-        return np.clip(reading, low, high)[:, None]  # NaN, the missing, stays
-    return np.fmin(np.fmax(reading, low), high)[:, None]  # NaN becomes low
+        return (cls.sketch(resolution="1s"), "") if pt.is_time(type) else None
 
-
-def _refuses(type: "pa.DataType", wanted: str, kinds: str) -> str | None:
-    import pyarrow.types as pt
-
-    plain = plain_type(type)
-    if is_text(plain) or pt.is_null(plain) or any(getattr(pt, f"is_{kind}")(plain) for kind in kinds.split()):
-        return None
-    advice = "declare it as a number or an integer" if described(plain) in ("numbers", "whole numbers") else "drop it"
-    return f"must be {wanted} or text, got {described(plain)}. Cast it, or {advice}."
-
-
-def _zoned(stamps: "pa.Array", kind: "pa.DataType") -> "pa.Array":
-    """Return timestamps in UTC, or local ones, as a timestamp type; floored to its unit, clamped to its range."""
-    import pyarrow as pa
-
-    raw, null = integers(stamps)
-    limit = (1 << 63) - 1
-    ticks = clock.scaled(raw, stamps.type.unit, -limit, limit, clock.PER_SECOND[kind.unit])
-    return nulls_where(ticks, null, pa.int64()).cast(kind)
+    @classmethod
+    def imported(cls, field: Foreign) -> Sketch | None:
+        """Take over the format."""
+        return (cls.sketch(**clock.format_of(field), **field.common), "") if field.word == "frictionless time" else None

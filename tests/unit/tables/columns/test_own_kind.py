@@ -14,12 +14,17 @@ from privmeasure.cli import app
 from privmeasure.domains import Domain, Floats, Integers, Nullable, Points
 from privmeasure.tables.arrow import is_text, numbers
 from privmeasure.tables.columns import kinds
-from privmeasure.tables.columns.base import DataColumn, Types
+from privmeasure.tables.columns.base import DataColumn, Foreign, Sketch, Types
+from privmeasure.tables.importers import from_foreign
+from privmeasure.tables.template import guide_lines, template
 from privmeasure.testing import check_column
 
 
 class Grade(DataColumn, frozen=True, tag="grade"):
     """A school grade from A, the best, to the last letter; texts like "B", or its number."""
+
+    guide = ("last", "school grades; A is the best")
+    needs = (("last", "the letter of the worst grade"),)
 
     last: Annotated[str, Meta(description="The worst grade.")] = "F"
 
@@ -70,6 +75,14 @@ class Grade(DataColumn, frozen=True, tag="grade"):
 
     def averages(self, points: Points) -> Floats:
         return points[:, 0]
+
+    @classmethod
+    def guess(cls, name: str, type: pa.DataType) -> Sketch | None:
+        return (cls.sketch("last"), "Is F the worst?") if name.endswith("grade") and is_text(type) else None
+
+    @classmethod
+    def imported(cls, field: Foreign) -> Sketch | None:
+        return (cls.sketch(last=max(field.values)), "") if set(field.values or "?") <= set("ABCDEF") else None
 
 
 @pytest.fixture
@@ -130,6 +143,23 @@ def test_from_a_schema_file_to_rows_conditions_and_inspection(tmp_path, columns)
     shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "r.release"), "--no-certificate"])
     assert shown.exit_code == 0
     assert "grades" in shown.output
+
+
+@pytest.mark.usefixtures("_grades")
+def test_templates_guides_and_importers_know_it_before_ours():
+    text = template(["final_grade", "name"], [pa.string(), pa.string()])
+    assert '# Is F the worst?\n[columns.final_grade]\ntype = "grade"\nlast = "?"\n' in text
+    assert '[columns.name]\ntype = "category"' in text
+    assert any(
+        line.split() == ["grade", "last", "school", "grades;", "A", "is", "the", "best"] for line in guide_lines()
+    )
+    assert all(f"#   {line}\n" in text for line in guide_lines())
+    with pytest.raises(pm.PrivmeasureError, match=r"last \(the letter of the worst grade\)"):
+        pm.Schema.from_text(text.replace('type = "category"\nvalues = "?"', 'type = "drop"'))
+    fields = [{"name": name, "constraints": {"enum": list(name)}} for name in ("ABC", "XYZ")]
+    columns = from_foreign({"fields": fields}).schema().columns
+    assert columns["ABC"] == Grade(last="C")
+    assert isinstance(columns["XYZ"], pm.Category)
 
 
 @pytest.mark.usefixtures("_grades")

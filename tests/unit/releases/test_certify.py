@@ -11,8 +11,10 @@ import privmeasure as pm
 from privmeasure.domains import Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.errors import ArgumentError
 from privmeasure.noise.entropy import Key
-from privmeasure.releases import certificate
-from privmeasure.releases.certificate import Certificate, _Tree, order_statistic, tail
+from privmeasure.noise.law import LaplaceFacts
+from privmeasure.releases import certify
+from privmeasure.releases.certificate import Certificate
+from privmeasure.releases.certify import _Tree, order_statistic
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport import bounded_lipschitz
 from privmeasure.transport.cells import cell_norm
@@ -109,7 +111,7 @@ def test_every_bound_holds_if_the_noise_obeys_the_limits(name, atom):
         x, y = np.zeros(1 << depth, np.int64), np.zeros(1 << depth, np.int64)
         x[there] = rng.multinomial(rows, np.eye(len(there))[3] if atom else rng.dirichlet(np.ones(len(there))))
         y[there] = rng.multinomial(rows, x[there] / rows * 0.9 + 0.1 / len(there))
-        noisy = {j: x.reshape(1 << j, -1).sum(axis=1) + rng.integers(-6, 7, 1 << j) for j in tree.scales}
+        noisy = {j: x.reshape(1 << j, -1).sum(axis=1) + rng.integers(-6, 7, 1 << j) for j in tree.laws}
         error = tree.leaves(noisy, rows) - x
         assert abs(error.sum()) < 1e-8
         limits = tree.statistics(error)
@@ -126,10 +128,10 @@ def test_limits_that_are_too_small_are_caught():
     tree, rows = _Tree(domain, plan_of(domain, depth)), 60
     x = np.zeros(32, np.int64)
     x[5] = rows
-    noisy = {j: x.reshape(1 << j, -1).sum(axis=1) for j in tree.scales}
+    noisy = {j: x.reshape(1 << j, -1).sum(axis=1) for j in tree.laws}
     noisy[5] = np.roll(noisy[5], 9)
     y = np.roll(x, 9)
-    noisy = {j: y.reshape(1 << j, -1).sum(axis=1) for j in tree.scales}
+    noisy = {j: y.reshape(1 << j, -1).sum(axis=1) for j in tree.laws}
     silent = tree.bounds(noisy, y.astype(float), rows, 0 * tree.statistics(np.zeros(32)))
     assert min(noise + gap for noise, gap in silent.values()) * rows < exact(domain, depth, x - y)
 
@@ -152,7 +154,7 @@ def test_few_occupied_cells_may_lose_little():
 def test_the_tail_of_the_noise_is_exact(scale, share):
     p, z = np.exp(-1 / float(scale)), np.arange(-4000, 4001)
     law = (1 - p) / (1 + p) * p ** np.abs(z)
-    q = tail(scale, share)
+    q = LaplaceFacts(scale).limit(share)
     assert law[np.abs(z) > q].sum() <= share * (1 + 1e-9)
     assert q == 0 or law[np.abs(z) > q - 1].sum() > share
 
@@ -164,7 +166,7 @@ def test_order_statistics():
 
 def test_simulated_noise_has_the_law_of_the_noise():
     rng, scale = np.random.default_rng(0), Fraction(5, 2)
-    drawn = certificate._noise(rng, scale, 200_000)
+    drawn = LaplaceFacts(scale).simulated(rng, 200_000)
     p = np.exp(-0.4)
     for z in range(-3, 4):
         expected = (1 - p) / (1 + p) * p ** abs(z)
@@ -173,7 +175,8 @@ def test_simulated_noise_has_the_law_of_the_noise():
 
 def test_simulated_sums_have_the_law_of_the_sum():
     rng, scale = np.random.default_rng(0), Fraction(3)
-    one, many = certificate._noise(rng, scale, 64 * 20_000), certificate._noise(rng, scale, 20_000, terms=64)
+    law = LaplaceFacts(scale)
+    one, many = law.simulated(rng, 64 * 20_000), law.simulated(rng, 20_000, terms=64)
     sums = one.reshape(-1, 64).sum(axis=1)
     for q in (0.05, 0.5, 0.9, 0.99):
         assert abs(np.quantile(sums, q) - np.quantile(many, q)) < 0.05 * sums.std() / (1 - max(q, 0.5)) ** 0.5
@@ -205,7 +208,7 @@ def test_the_parts_add_up_and_the_file_brings_it_back(tmp_path, neighbours, mech
     assert Certificate(**found.to_json()) == found
     measure.save(tmp_path / "x")
     assert pm.load(tmp_path / "x").certificate() == found
-    certificate._laws.clear()
+    certify._laws.clear()
     assert measure.certificate() == found  # the simulation is a function of public values
     assert measure.certificate(0.3).value <= found.value
 
@@ -219,11 +222,11 @@ def test_it_says_which(monkeypatch):
     assert f"at most {square.value:.4g} with probability 0.95" in words
     assert "exact transport" in words
     assert "says nothing" not in words
-    monkeypatch.setattr(certificate, "most_exact", lambda domain: 16)  # as if flows were dearer
+    monkeypatch.setattr(certify, "most_exact", lambda domain: 16)  # as if flows were dearer
     joined = release(pm.Box([UNIT] * 2), depth=8, rows=100_000).certificate()
     assert (joined.method, joined.exact_level, joined.level) == ("exact above tree", 4, 8)
     assert "exact transport at level 4, along the tree below" in str(joined)
-    monkeypatch.setattr(certificate, "most_exact", lambda domain: 1)
+    monkeypatch.setattr(certify, "most_exact", lambda domain: 1)
     along = release(pm.Box([UNIT] * 2), depth=8, rows=100_000).certificate()
     assert (along.method, along.exact_level) == ("tree", 0)
     assert joined.value < along.value < 1.5 * joined.value
@@ -277,7 +280,7 @@ def test_wrong_betas_are_named(beta):
 
 
 def test_nothing_is_remembered_for_ever(monkeypatch):
-    monkeypatch.setattr(certificate, "REMEMBERED", 3)
+    monkeypatch.setattr(certify, "REMEMBERED", 3)
     for step in range(5):
         release(rows=10, depth=1, epsilon=1 + step / 100).certificate()
-    assert len(certificate._laws) == 3
+    assert len(certify._laws) == 3

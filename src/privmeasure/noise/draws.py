@@ -1,0 +1,15 @@
+"""The laws that noise is drawn from, by the names that plans carry. For the gate alone: see noise/law.py for facts."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from privmeasure.noise.laplace import discrete_laplace
+from privmeasure.noise.law import LAPLACE, Law, LawName
+
+LAWS: Mapping[LawName, Callable[[Fraction], Law]] = {LAPLACE: discrete_laplace}
+"""How each law is made ready."""
+
+
+def law_of(name: LawName, scale: Fraction) -> Law:
+    """Return a law at a public scale, ready to draw from."""
+    return LAWS[name](scale)

@@ -1,0 +1,73 @@
+"""Which rows are kept: those that break no fact and satisfy what is asked for. Public values only."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from privmeasure.conditions.sets import Condition, Fact, broken
+from privmeasure.domains import Bools, Points, Product
+from privmeasure.errors import ArgumentError, NoRowsError
+from privmeasure.releases.base import Measure, Order
+
+MOST_TRIES = 100
+"""Rows that are tried for each row that is asked for."""
+FEW = 1024
+"""Rows that are tried at least."""
+NEXT_TIME = "For the next release, correct the facts or declare fewer facts, or take more rows or a larger epsilon."
+NO_ROWS = (
+    f"The release leaves almost no row that keeps the facts of its schema (never): fewer than one in {MOST_TRIES}. "
+    "There are so few rows that noise decides which values are left, or the data contradict the facts. "
+    f"{NEXT_TIME}"
+)
+
+
+def satisfied(points: Points, where: Sequence[Condition], factors: Product) -> Bools:
+    """Say which rows satisfy all conditions, each on a factor of a product."""
+    fine = np.ones(len(points), bool)
+    for condition in where:
+        fine &= condition.holds(points[:, factors.columns[condition.column]])
+    return fine
+
+
+def kept(points: Points, facts: Sequence[Fact], where: Sequence[Condition], factors: Product) -> Bools:
+    """Say which rows break no fact and satisfy all conditions."""
+    return ~broken(facts, points, factors) & satisfied(points, where, factors)
+
+
+def chosen_rows(
+    measure: Measure,
+    n: int | None,
+    *,
+    seed: int | None,
+    order: Order,
+    threads: int | None,
+    where: Sequence[Condition],
+    facts: Sequence[Fact],
+    factors: Product,
+) -> Iterator[Points]:
+    """Yield rows of a measure that satisfy the conditions and break no fact; others are left out.
+
+    Without `n` and conditions, as many rows as were released; without `n`, those of one sample.
+    """
+    streams = np.random.SeedSequence(seed)
+    left = measure.total if n is None and not where else n
+    if left is not None:
+        order = "random"  # the first rows that are fine must not all come from the first cells
+    tried = 0
+    while left is None or left > 0:
+        if left is not None and tried > MOST_TRIES * max(n or measure.total, FEW):
+            if not where:
+                raise NoRowsError(NO_ROWS)
+            raise ArgumentError(
+                f"Fewer than one in {MOST_TRIES} rows satisfy where together with what can never occur. Ask for "
+                "something more likely, or sample without it and choose."
+            )
+        again = int(streams.spawn(1)[0].generate_state(1)[0]) if tried or seed is None else seed
+        wanted = None if left is None else max(left, FEW)
+        for points in measure.blocks(wanted, seed=again, order=order, threads=threads):
+            fine = points[kept(points, facts, where, factors)][:left]
+            tried += len(points)
+            yield fine
+            left = None if left is None else left - len(fine)
+        if left is None:
+            return

@@ -71,7 +71,7 @@ def _frictionless_column(entry: Mapping[str, Any]) -> Sketch:
         entry,
         bounds=_stated(limits, low="minimum", high="maximum"),
         values=values if isinstance(values, list) and kind != "boolean" else None,
-        format=None if form in ("default", "any") else form,
+        format={} if form in ("default", "any", None) else {"format": form},
         common={} if limits.get("required") is True else {"nullable": True},
     )
     return first_answer(lambda kind: kind.imported(field)) or (
@@ -116,7 +116,7 @@ def _sdv_column(entry: Mapping[str, Any]) -> Sketch:
         entry,
         bounds=_stated(entry, low="range_min", high="range_max"),
         values=values if isinstance(values, list) and kind == "categorical" else None,
-        format=form if isinstance(form, str) else None,
+        format={"format": form} if isinstance(form, str) else {},
         common={"nullable": True} if entry.get("range_is_nullable") is True else {},
     )
     return first_answer(lambda kind: kind.imported(field)) or (

@@ -77,15 +77,15 @@ class Foreign(msgspec.Struct, frozen=True):
     """`low` and `high`, where it states them."""
     values: list[Any] | None
     """All that may occur, where it lists them."""
-    format: Any
-    """How texts are written, where it says so."""
+    format: dict[str, Any]
+    """`format`, how texts are written, where it says so."""
     common: dict[str, Any]
     """The fields that all columns with data share, such as nullable."""
 
     @property
     def identifies(self) -> bool:
         """Whether the texts name someone or something."""
-        return self.word == "frictionless string" and self.values is None and self.format in IDENTIFYING
+        return self.word == "frictionless string" and self.values is None and self.format.get("format") in IDENTIFYING
 
 
 class AnyColumn(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fields=True, omit_defaults=True):
@@ -95,6 +95,10 @@ class AnyColumn(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fi
     """For templates and the docs: the fields that a column needs, and what else there is to say."""
     needs: ClassVar[tuple[tuple[str, str], ...]] = ()
     """The fields that only a person can fill in, and what to write there."""
+    stored: ClassVar[tuple[str, ...]] = ()
+    """The types of Arrow that speak for the kind, as `pyarrow.types` calls them."""
+    caution: ClassVar[str] = ""
+    """What to ask oneself where a storage type speaks for it."""
     exact: ClassVar[bool] = False
     """Whether 3.0 and 3 are different values of a field; elsewhere the field says that it is a float."""
 
@@ -124,11 +128,20 @@ class AnyColumn(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fi
     @classmethod
     def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
         """Begin a column by its name and plain storage type (null: unknown); None if it is not of this kind."""
-        return None
+        import pyarrow.types as pt
+
+        speaks = any(getattr(pt, f"is_{stored}")(type) for stored in cls.stored)
+        return (cls.sketch(*dict(cls.needs)), cls.caution) if speaks else None
 
     @classmethod
     def imported(cls, field: Foreign) -> Sketch | None:
         """Begin a column by what another tool says of it; None if it is not of this kind."""
+        known = cls.recognized(field)
+        return None if known is None else (cls.sketch(*dict(cls.needs), **known, **field.common), "")
+
+    @classmethod
+    def recognized(cls, field: Foreign) -> dict[str, Any] | None:
+        """Return the fields of its own that another tool's column has; None if that is not of this kind."""
         return None
 
     @classmethod

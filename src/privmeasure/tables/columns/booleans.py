@@ -12,7 +12,7 @@ from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Categories, Domain, Floats, Points
 from privmeasure.domains.scales import Listed, Reading
 from privmeasure.tables.arrow import described, is_double, is_number, is_text, number_cells, numbers, plain_type
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Foreign, Sketch, Types, has_half_characters
+from privmeasure.tables.columns.base import ColumnError, DataColumn, Foreign, Types, has_half_characters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,7 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
     """
 
     guide = ("", 'true = "yes", false = "no" if it is written in another way')
+    stored = ("boolean",)
 
     true: Annotated[
         str | tuple[str, ...] | None, Meta(description='The text for true, or a list of texts, like ["yes", "y"].')
@@ -164,17 +165,8 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
         return "true or false"
 
     @classmethod
-    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
-        """Take booleans."""
-        import pyarrow.types as pt
-
-        return (cls.sketch(), "") if pt.is_boolean(type) else None
-
-    @classmethod
-    def imported(cls, field: Foreign) -> Sketch | None:
+    def recognized(cls, field: Foreign) -> dict[str, Any] | None:
         """Take over the texts for true and for false."""
-        if field.word not in ("frictionless boolean", "sdv boolean"):
-            return None
         theirs = {"true": "trueValues", "false": "falseValues"}
         texts = {name: field.entry[word] for name, word in theirs.items() if word in field.entry}
-        return cls.sketch(**texts, **field.common), ""
+        return texts if field.word in ("frictionless boolean", "sdv boolean") else None

@@ -34,7 +34,6 @@ LARGEST: Any = 1 << 53
 """Beyond it, doubles skip integers."""
 FEW_VALUES = 4096
 """Up to so many, Arrow builds its table of them anew for each array; it takes microseconds."""
-FREE_TEXT = 'Free text, names and identifiers: type = "drop".'
 
 Value = str | int | float
 
@@ -61,6 +60,8 @@ class Category(DataColumn, frozen=True, tag="category"):
 
     guide = ('values = ["a", "b"]', 'ordered = true for ranks; unknown = "b" is where all other values go')
     needs = (("values", "the list of values that may occur, from knowledge of the subject and not from the data"),)
+    stored = ("string", "large_string", "string_view")
+    caution = 'Free text, names and identifiers: type = "drop".'
     exact = True
 
     values: Annotated[
@@ -372,11 +373,6 @@ class Category(DataColumn, frozen=True, tag="category"):
         return f"{plural(size, 'group')} of values"
 
     @classmethod
-    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
-        """Take text."""
-        return (cls.sketch("values"), FREE_TEXT) if is_text(type) else None
-
-    @classmethod
     def imported(cls, field: Foreign) -> Sketch | None:
         """Take over the values, where they are listed; other texts have them to fill in."""
         if field.values is not None:
@@ -384,7 +380,7 @@ class Category(DataColumn, frozen=True, tag="category"):
             return cls.sketch(values=[v for v in field.values if v is not None], **ordered, **field.common), ""
         if field.word not in ("frictionless string", "sdv categorical") or field.identifies:
             return None
-        return cls.sketch("values", **field.common), FREE_TEXT if field.word == "frictionless string" else ""
+        return cls.sketch("values", **field.common), cls.caution if field.word == "frictionless string" else ""
 
 
 def _leaves(group: Any, path: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:

@@ -5,6 +5,7 @@ column declares.
 """
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
@@ -329,24 +330,18 @@ def _four_digit_years(stamps: "pa.Array") -> bool:
     return ends["min"] is None or (ends["min"] >= 1000 and ends["max"] <= 9999)
 
 
-def format_of(field: Foreign) -> dict[str, Any]:
-    """Return the field with the format that another tool states, if it does."""
-    return {} if field.format is None else {"format": field.format}
-
-
-def has_no_hour(form: str | None) -> bool:
-    """Say whether a format writes days alone."""
+def has_no_hour(field: Foreign) -> bool:
+    """Say whether another tool's format writes days alone."""
+    form = field.format.get("format")
     return form is not None and not any(part in form for part in ("%H", "%I", "%c", "%X", "%T"))
 
 
 def in_iso(field: Foreign) -> dict[str, Any]:
     """Return the bounds in ISO form, where another tool wrote them in the column's own format."""
-    bounds = {}
-    for name, bound in field.bounds.items():
-        try:
-            bounds[name] = datetime.strptime(bound, field.format).isoformat()
-        except (TypeError, ValueError):  # in ISO form already, or the check of the schema will say what is wrong
-            bounds[name] = bound
+    bounds = dict(field.bounds)
+    for name, bound in bounds.items():
+        with suppress(LookupError, TypeError, ValueError):  # in ISO form already, or the schema's check tells
+            bounds[name] = datetime.strptime(bound, field.format["format"]).isoformat()
     return bounds
 
 

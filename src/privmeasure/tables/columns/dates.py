@@ -12,7 +12,7 @@ from privmeasure.domains import Domain, Floats, Integers, Points
 from privmeasure.domains.scales import Clamped, Reading
 from privmeasure.tables.arrow import integers, is_text, nulls_where, plain_type, whole
 from privmeasure.tables.columns import clock
-from privmeasure.tables.columns.base import BOUNDS, DataColumn, Foreign, Sketch, Types, low_below_high, plural
+from privmeasure.tables.columns.base import BOUNDS, DataColumn, Foreign, Types, low_below_high, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +32,7 @@ class Date(DataColumn, frozen=True, tag="date"):
     """
 
     guide = ("low, high", 'format = "%d.%m.%Y" if it is not like 2020-01-31')
+    stored = ("date",)
     needs = BOUNDS
 
     low: Annotated[Any, Meta(description="The first day that may occur. Public.", extra_json_schema=DAY_FORM)]
@@ -129,16 +130,9 @@ class Date(DataColumn, frozen=True, tag="date"):
         return "single days" if days == 1 else f"about {plural(days, 'day')}"
 
     @classmethod
-    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
-        """Take dates."""
-        import pyarrow.types as pt
-
-        return (cls.sketch("low", "high"), "") if pt.is_date(type) else None
-
-    @classmethod
-    def imported(cls, field: Foreign) -> Sketch | None:
+    def recognized(cls, field: Foreign) -> dict[str, Any] | None:
         """Take over bounds and format; of SDV, which has no dates, times whose format shows no hour."""
-        if field.word != "frictionless date" and not (field.word == "sdv datetime" and clock.has_no_hour(field.format)):
+        if field.word != "frictionless date" and not (field.word == "sdv datetime" and clock.has_no_hour(field)):
             return None
         bounds = {name: bound[:10] if isinstance(bound, str) else bound for name, bound in clock.in_iso(field).items()}
-        return cls.sketch("low", "high", **bounds, **clock.format_of(field), **field.common), ""
+        return bounds | field.format

@@ -12,8 +12,8 @@ from msgspec import Meta
 from privmeasure.domains import Box, Domain, Floats, Integers, Points
 from privmeasure.tables.arrow import is_number, number_cells, numbers, plain_type, whole
 from privmeasure.tables.columns.axes import Axis
-from privmeasure.tables.columns.base import ColumnError, Foreign, Sketch, Types, low_below_high, plural
-from privmeasure.tables.columns.numbers import LARGEST, Numeric, Unit, check_breaks, check_numeric, is_whole
+from privmeasure.tables.columns.base import ColumnError, Foreign, Types, low_below_high, plural
+from privmeasure.tables.columns.numbers import LARGEST, Numeric, Unit, bounds_of, check_breaks, check_numeric, is_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,8 @@ class Integer(Numeric, frozen=True, tag="integer"):
 
     whole = True
     guide = ("low, high", 'ages, counts; unit = "year" makes plans easier to read')
+    stored = ("integer",)
+    caution = 'Codes: type = "category". Identifiers: type = "drop".'
 
     low: Annotated[
         int, Meta(description="The smallest integer that may occur. Public: from knowledge, not from the data.")
@@ -108,16 +110,9 @@ class Integer(Numeric, frozen=True, tag="integer"):
         return self.axis.cell_size(cuts, self.unit or "", whole=True)
 
     @classmethod
-    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
-        """Take whole numbers."""
-        import pyarrow.types as pt
-
-        codes = 'Codes: type = "category". Identifiers: type = "drop".'
-        return (cls.sketch("low", "high"), codes) if pt.is_integer(type) else None
-
-    @classmethod
-    def _recognized(cls, field: Foreign) -> dict[str, Any] | None:
-        return {} if is_whole(field) else None
+    def recognized(cls, field: Foreign) -> dict[str, Any] | None:
+        """Take over bounds."""
+        return bounds_of(field) if is_whole(field) and field.values is None else None
 
 
 def _integer_field(column: Integer, field: str) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +22,6 @@ from privmeasure.tables.columns.base import (
     ColumnError,
     DataColumn,
     Foreign,
-    Sketch,
     Types,
     decimals_field,
     low_below_high,
@@ -127,20 +127,6 @@ class Numeric(DataColumn, frozen=True):
         """The logarithms of the bounds, where there is such a scale."""
         return (math.log(self.axis.low), math.log(self.axis.high)) if self.axis.log else None
 
-    @classmethod
-    def imported(cls, field: Foreign) -> Sketch | None:
-        """Take over bounds; texts that are numbers become numbers."""
-        known = cls._recognized(field) if field.values is None else None
-        if known is None:
-            return None
-        bounds = {name: _parsed(bound) for name, bound in field.bounds.items()}
-        return cls.sketch("low", "high", **known | bounds, **field.common), ""
-
-    @classmethod
-    def _recognized(cls, field: Foreign) -> dict[str, Any] | None:
-        """Return what the other tool's type says of such a column beyond its bounds; None if it is another kind."""
-        raise NotImplementedError
-
 
 class Number(Numeric, frozen=True, tag="number"):
     """A number of [low, high].
@@ -159,6 +145,7 @@ class Number(Numeric, frozen=True, tag="number"):
     """
 
     guide = ("low, high", 'amounts; transform = "log" or breaks = [1e3, 1e4] for heavy tails, decimals')
+    stored = ("floating", "decimal")
 
     decimals: Decimals = None
     unit: Unit = None
@@ -229,20 +216,14 @@ class Number(Numeric, frozen=True, tag="number"):
         return self.axis.cell_size(cuts, self.unit or "")
 
     @classmethod
-    def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
-        """Take numbers with decimals."""
-        import pyarrow.types as pt
-
-        return (cls.sketch("low", "high"), "") if is_number(type) and not pt.is_integer(type) else None
-
-    @classmethod
-    def _recognized(cls, field: Foreign) -> dict[str, Any] | None:
+    def recognized(cls, field: Foreign) -> dict[str, Any] | None:
+        """Take over bounds and decimals."""
         if field.word in DEGREES:
-            return {"low": -DEGREES[field.word], "high": DEGREES[field.word]}
-        if field.word not in ("frictionless number", "sdv numerical") or is_whole(field):
+            return {"low": -DEGREES[field.word], "high": DEGREES[field.word]} | bounds_of(field)
+        if field.word not in ("frictionless number", "sdv numerical") or is_whole(field) or field.values is not None:
             return None
         places = field.entry.get("decimal_places")
-        return {"decimals": places} if isinstance(places, int) else {}
+        return bounds_of(field) | ({"decimals": places} if isinstance(places, int) else {})
 
 
 def is_whole(field: Foreign) -> bool:
@@ -253,12 +234,14 @@ def is_whole(field: Foreign) -> bool:
     )
 
 
-def _parsed(bound: Any) -> Any:
-    """Return the number that a text of another tool stands for; whatever else as it is, for the schema's check."""
-    try:
-        return bound if not isinstance(bound, str) else int(bound) if bound.strip("+- ").isdigit() else float(bound)
-    except ValueError:
-        return bound
+def bounds_of(field: Foreign) -> dict[str, Any]:
+    """Return the bounds that another tool states; texts that are numbers become numbers."""
+    bounds = dict(field.bounds)
+    for name, bound in bounds.items():
+        with suppress(ValueError):  # what is no number stays, for the schema's check
+            if isinstance(bound, str):
+                bounds[name] = int(bound) if bound.strip("+- ").isdigit() else float(bound)
+    return bounds
 
 
 def check_numeric(column: Any) -> None:

@@ -40,6 +40,7 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
     """
 
     guide = ("low, high", 'resolution = "15min", timezone = "Europe/Berlin", format')
+    stored = ("timestamp",)
     needs = BOUNDS
 
     low: Annotated[Any, Meta(description="The first instant that may occur. Public.", extra_json_schema=TIME_FORM)]
@@ -181,20 +182,16 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
     @classmethod
     def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
         """Take timestamps, with their zone."""
-        import pyarrow.types as pt
-
-        if not pt.is_timestamp(type):
-            return None
-        return cls.sketch("low", "high", resolution="1s", **({"timezone": type.tz} if type.tz else {})), ""
+        found = super().guess(name, type)
+        if found is not None:
+            found[0].update({"resolution": "1s"} | ({"timezone": type.tz} if type.tz else {}))
+        return found
 
     @classmethod
-    def imported(cls, field: Foreign) -> Sketch | None:
+    def recognized(cls, field: Foreign) -> dict[str, Any] | None:
         """Take over bounds and format."""
-        if field.word != "frictionless datetime" and not (
-            field.word == "sdv datetime" and not clock.has_no_hour(field.format)
-        ):
-            return None
-        return cls.sketch("low", "high", **clock.in_iso(field), **clock.format_of(field), **field.common), ""
+        mine = field.word == "frictionless datetime" or (field.word == "sdv datetime" and not clock.has_no_hour(field))
+        return clock.in_iso(field) | field.format if mine else None
 
 
 class Time(DataColumn, frozen=True, tag="time"):
@@ -315,6 +312,6 @@ class Time(DataColumn, frozen=True, tag="time"):
         return (cls.sketch(resolution="1s"), "") if pt.is_time(type) else None
 
     @classmethod
-    def imported(cls, field: Foreign) -> Sketch | None:
+    def recognized(cls, field: Foreign) -> dict[str, Any] | None:
         """Take over the format."""
-        return (cls.sketch(**clock.format_of(field), **field.common), "") if field.word == "frictionless time" else None
+        return field.format if field.word == "frictionless time" else None

@@ -4,7 +4,7 @@ This room is private. A `CellCounts` holds true counts: it shows nothing of itse
 mechanism that asked for it. A `Source` is the only way from rows to counts: arrays and files now, databases elsewhere.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from privmeasure.domains import Cells, Domain, Points
 from privmeasure.domains.scales import Grouped, Reading, Scale, describe
 from privmeasure.errors import ArgumentError, SpentError
-
-Progress = Callable[[str, float], None]
-"""Called as progress(stage, fraction) at fixed fractions, whatever the number of rows: it tells nothing about them."""
+from privmeasure.threads import Progress
 
 DENSE_CELLS = 1 << 26
 """Up to this many cells counts are one array, beyond it a list of the occupied cells: a public size decides."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from privmeasure.counts import Progress, Source, is_source
+from privmeasure.counts import Source, is_source
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.errors import ArgumentError, DataError, SpentError
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
@@ -24,6 +24,7 @@ from privmeasure.spending import Spending
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.facts import forbidden_pairs
 from privmeasure.tables.frames import FrameKind, to_arrow
+from privmeasure.threads import Progress
 
 CENTRED = Recipe(placement="centre")
 MOST_JOINT_COLUMNS = 3

@@ -13,6 +13,13 @@ BLOCK = 1 << 17
 lock between two array operations, seldom wait for each other."""
 
 
+Progress = Callable[[str, float], None]
+"""Called as progress(stage, fraction) at fixed fractions, whatever the number of rows: it tells nothing about them."""
+
+QUARTERS = 4
+"""Progress is told after each quarter of the rows: four times whatever their number, which may be private."""
+
+
 def thread_count(threads: int | None) -> int:
     """Return the number of threads to use: as asked, or one for each core that this process may use."""
     if threads is None:

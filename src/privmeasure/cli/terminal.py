@@ -3,13 +3,15 @@
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privmeasure.cli import options
 
-Progress = Callable[[str, float], None]
+if TYPE_CHECKING:
+    from privmeasure.threads import Progress
+
 
 PATIENCE = 1.0
 """Seconds before a bar appears."""
@@ -71,7 +73,7 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> No
 
 
 @contextmanager
-def progress(what: str, *, shown: bool) -> Iterator[Progress | None]:
+def progress(what: str, *, shown: bool) -> "Iterator[Progress | None]":
     """Give a function for progress: a bar on stderr after a second, none where stderr is not a terminal."""
     if not shown or not sys.stderr.isatty():
         yield None

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains.base import Floats
+from privmeasure.domains.bits import Words
 
 NEAR_ONE = 1 - 2.0**-30
 """The last place before the next knot: adding a knot's number to it must not round up to that knot."""
@@ -22,8 +23,6 @@ SEARCHED = 32
 MOST_BUCKETS = 1 << 20
 MOST_HALVINGS = 16
 """A log scale has 2^16 gaps, where there are doubles enough."""
-
-Words = NDArray[np.int64]
 
 
 class Knots:

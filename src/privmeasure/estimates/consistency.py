@@ -8,16 +8,14 @@ Below, division is floor division: truncation would break negative numbers.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools
+from privmeasure.estimates.linear import Estimate
 
 Mass = NDArray[np.int64]
-Estimate = NDArray[Any]
-"""int64 where nothing was averaged, float64 after inference."""
 Prepared = tuple[Estimate, ...]
 
 CHUNK = 1 << 17

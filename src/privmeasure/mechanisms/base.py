@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from privmeasure.counts import Progress, Source
+from privmeasure.counts import Source
 from privmeasure.domains import Domain
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError, SpentError, is_whole
 from privmeasure.noise.draws import law_of
@@ -18,6 +18,7 @@ from privmeasure.plans.plan import RowsAre
 from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
 from privmeasure.releases.base import Measure
+from privmeasure.threads import Progress
 
 PACKAGE = "privmeasure"
 NOT_READ = " Give the number of rows to plan for: a public one, or a guess. It is not read from data."

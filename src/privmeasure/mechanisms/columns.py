@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from privmeasure.conditions.sets import Fact, apart
-from privmeasure.counts import Axis, Partition, Progress, Source
+from privmeasure.counts import Axis, Partition, Source
 from privmeasure.domains import Bools, Domain, Product, check_own
 from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.errors import ArgumentError
@@ -43,7 +43,7 @@ from privmeasure.plans.tuning import TUNED, Tuning
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
-from privmeasure.threads import thread_count
+from privmeasure.threads import Progress, thread_count
 
 Masks = Callable[[int], Sequence[Bools]]
 """For a level, sets of its cells."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Progress, Source
+from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Source
 from privmeasure.domains import Box, Domain, Integers, check_own
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
@@ -37,7 +37,7 @@ from privmeasure.plans.schedule import (
 )
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
-from privmeasure.threads import thread_count
+from privmeasure.threads import Progress, thread_count
 
 MAX_CELLS = DENSE_CELLS
 """The public limit of the tree that is held in memory: about 1 GiB."""

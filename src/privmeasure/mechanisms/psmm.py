@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.counts import CellCounts, Partition, Progress, Source
+from privmeasure.counts import CellCounts, Partition, Source
 from privmeasure.domains import Cells, Domain, check_own, is_ours
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.projection import Space, cell_space, check_cells, most_cells, project
@@ -31,7 +31,7 @@ from privmeasure.plans.recipe import PlacementName
 from privmeasure.plans.schedule import DEEPEST_DEPTH, ROOT_SHARE, flat_level, useful_depth
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
-from privmeasure.threads import thread_count
+from privmeasure.threads import Progress, thread_count
 
 
 @dataclass(frozen=True)

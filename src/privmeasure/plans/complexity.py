@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike
 
 from privmeasure.domains import Finite, Floats
 from privmeasure.errors import ArgumentError
+from privmeasure.estimates.projection import Space
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LAPLACE, Law
 from privmeasure.transport import Grid, Line, bounded_lipschitz
-
-Space = Finite | Grid | Line
 
 UNITS = 1 << 20
 """Continuous noise is rounded to so many parts of its scale, for an exact flow: at most D / 2^21 off on average."""

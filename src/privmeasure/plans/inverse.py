@@ -9,9 +9,12 @@ from privmeasure.errors import ArgumentError
 
 Number = TypeVar("Number", Fraction, int)
 
-EPSILONS = [Fraction(digits) * Fraction(10) ** power for power in (-4, -3, -2, -1, 0) for digits in range(10, 100)]
+EPSILONS = [
+    Fraction(digits) * Fraction(10) ** power
+    for power in (-4, -3, -2, -1, 0)
+    for digits in range(10, 51 if power == 0 else 100)
+]
 """Candidates with two significant digits, from 0.001 to 50."""
-EPSILONS = [epsilon for epsilon in EPSILONS if epsilon <= 50]
 ROWS = [digits * 10**power for power in range(12) for digits in range(1 if power == 0 else 10, 100)]
 """Candidates with two significant digits, from 1 to 10^13."""
 

@@ -16,6 +16,7 @@ from privmeasure.conditions.sets import Condition, Fact
 from privmeasure.domains import Cells, Domain, Floats, Points, Product, column_units
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.estimates.consistency import Mass
 from privmeasure.estimates.linear import existing
 from privmeasure.origin import Origin
 from privmeasure.plans.plan import Plan
@@ -24,7 +25,7 @@ from privmeasure.releases.base import Order
 from privmeasure.releases.certificate import Certificate
 from privmeasure.releases.certify import certify
 from privmeasure.releases.choosing import chosen_rows
-from privmeasure.releases.sampling import Mass, Rows, check_column, check_draw, in_order, interval_quantile
+from privmeasure.releases.sampling import Rows, check_column, check_draw, in_order, interval_quantile
 from privmeasure.threads import BLOCK, in_threads, thread_count
 from privmeasure.transport import apportion
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Cells, Floats
 from privmeasure.errors import ArgumentError, is_whole
+from privmeasure.estimates.consistency import Mass
 from privmeasure.threads import BLOCK, in_threads
 
 BUCKETS = 256
@@ -20,7 +21,6 @@ GROUP = 2
 CHUNK = BLOCK
 """Rows of a chunk in cell order."""
 
-Mass = NDArray[np.int64]
 T = TypeVar("T")
 
 FEW = 4

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.counts import CellCounts, Partition, Progress
+from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
 from privmeasure.errors import DataError
 from privmeasure.sources.tally import Tally, merged
 from privmeasure.tables.arrow import by_distinct, described, is_number, numbers, plain_type
 from privmeasure.tables.frames import to_arrow
-from privmeasure.threads import BLOCK, in_threads, thread_count
-
-QUARTERS = 4
-"""Progress is told after each quarter of the rows: four times whatever their number, which may be private."""
+from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
 
 class ArraySource:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from privmeasure.errors import DataError
 from privmeasure.sources.lines import CellReader, Grammar, UnreadRows, whole_records
 from privmeasure.tables.suffixes import DELIMITERS, ENDINGS, kind_of, suffixes
-from privmeasure.threads import BLOCK
+from privmeasure.threads import BLOCK, QUARTERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,8 +26,6 @@ HEADER_BYTES = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some programs put it before the text."""
 
-QUARTERS = 4
-"""Progress is told after each quarter of a table: four times whatever the number of rows, which may be private."""
 
 Told = Callable[[float], None]
 

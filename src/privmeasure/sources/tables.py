@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from privmeasure.counts import CellCounts, Partition, Progress
+from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
 from privmeasure.errors import DataError, ReleaseError
-from privmeasure.sources.files import QUARTERS, Quarters, TableFile
+from privmeasure.sources.files import Quarters, TableFile
 from privmeasure.sources.tally import Tally, merged
 from privmeasure.tables import Schema
-from privmeasure.threads import BLOCK, in_threads, thread_count
+from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
 if TYPE_CHECKING:
     import pyarrow as pa

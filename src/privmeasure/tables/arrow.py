@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Floats
+from privmeasure.domains.bits import Words
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Words = NDArray[np.int64]
 
 NUMBER = r"^[+-]?(?:[0-9.]|[iI][nN][fF]|[nN][aA][nN])[0-9.eE+\-a-zA-Z()_]*$"
 """What every text that Arrow reads as a number looks like, and some that it does not."""

@@ -14,11 +14,10 @@ from privmeasure.errors import ArgumentError
 from privmeasure.outputs import TAKEN, check_place, part_beside
 from privmeasure.tables.arrow import unrolled, unwrapped
 from privmeasure.tables.suffixes import DELIMITERS, PARQUET, kind_of, suffixes
+from privmeasure.threads import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Progress = Callable[[str, float], None]
 
 
 def write_table(

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nullable, Points
+from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Listed, Reading
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import cast_each, described, is_double, is_text, numbers, plain_type, recoded, whole
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 1 << 20
 """As many as the domain can hold; more are free text, or identifiers."""
-LARGEST: Any = 1 << 53
-"""Beyond it, doubles skip integers."""
 FEW_VALUES = 4096
 """Up to so many, Arrow builds its table of them anew for each array; it takes microseconds."""
 
@@ -128,7 +127,7 @@ class Category(DataColumn, frozen=True, tag="category"):
         if not (kinds == {str} or kinds <= {int, float}):
             hint = 'Use type = "boolean" for true and false.' if bool in kinds else "Put all of them in quotes."
             raise ColumnError(f"has values that are neither all text nor all numbers. {hint}", "values")
-        if kinds != {str} and not all(-LARGEST <= v <= LARGEST for v in values):  # also refuses NaN
+        if kinds != {str} and not all(-LARGEST_INTEGER <= v <= LARGEST_INTEGER for v in values):  # also refuses NaN
             raise ColumnError("has numbers beyond 2^53 among its values. Put all of them in quotes.", "values")
         if has_half_characters(values):
             raise ColumnError("has values with half a character, which no text file can hold. Remove it.", "values")

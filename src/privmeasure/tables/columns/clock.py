@@ -15,11 +15,11 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.domains import Floats, Points
+from privmeasure.domains.bits import Words
 from privmeasure.tables.arrow import (
     DATE,
     NAIVE,
     ZONED,
-    Words,
     cast_texts,
     described,
     integers,

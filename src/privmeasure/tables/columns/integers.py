@@ -10,10 +10,11 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.domains import Box, Domain, Floats, Integers, Points
+from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.tables.arrow import is_number, number_cells, numbers, plain_type, whole
 from privmeasure.tables.columns.axes import Axis
 from privmeasure.tables.columns.base import ColumnError, Foreign, Types, low_below_high, plural
-from privmeasure.tables.columns.numbers import LARGEST, Numeric, Unit, bounds_of, check_breaks, check_numeric, is_whole
+from privmeasure.tables.columns.numbers import Numeric, Unit, bounds_of, check_breaks, check_numeric, is_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,7 +125,7 @@ def _integer_field(column: Integer, field: str) -> None:
     except (TypeError, ValueError, OverflowError):
         hint = ' Use type = "number" for other numbers.' if isinstance(value, float) else ""
         raise ColumnError(f"has {field} = {value!r}; it must be a whole number.{hint}", field) from None
-    if abs(whole_number) > LARGEST:
+    if abs(whole_number) > LARGEST_INTEGER:
         raise ColumnError(
             f"has {field} = {whole_number}, beyond 2^53, where doubles no longer tell integers apart. Use a smaller "
             'bound, or declare identifiers as type = "drop".',

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.domains import Box, Domain, Floats, Points
+from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Clamped, Filled, Reading, Rounded, Stretched
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import described, is_double, is_number, number_cells, numbers, plain_type
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 MOST_UNEVEN, SHORTEST = 1e15, 1e-300
 """How much longer than the shortest stretch between breaks the longest may be, and how short a stretch may be: doubles
 have 16 digits, and few of them below 1e-308."""
-LARGEST = 1 << 53
-"""Beyond it, doubles skip integers."""
 DEGREES = {"sdv latitude": 90, "sdv longitude": 180}
 """How far the degrees of other tools reach."""
 
@@ -300,5 +299,5 @@ def _rounded(values: Floats, decimals: int, first: float, last: float) -> Floats
     scale = 10.0**decimals
     with np.errstate(all="ignore"):
         steps = np.rint(values * scale)
-        near = np.where(np.abs(steps) < LARGEST, steps / scale, values)  # larger ones have no such decimals
+        near = np.where(np.abs(steps) < LARGEST_INTEGER, steps / scale, values)  # larger ones have no such decimals
         return np.clip(near, first, last) + 0.0  # no negative zero

@@ -55,6 +55,6 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-def derived_id(secret: bytes) -> str:
+def derive_id(secret: bytes) -> str:
     """Return an id that follows from a key which is no secret, so that what is saved can be reproduced."""
     return hashlib.sha256(b"privmeasure release id " + secret).hexdigest()[:32]

@@ -9,8 +9,8 @@ import numpy as np
 from privmeasure.errors import ArgumentError
 
 BLOCK = 1 << 17
-"""Rows of a block: 1 MiB a column. Small enough for the cache, large enough that threads, which hold the interpreter's
-lock between two array operations, seldom wait for each other."""
+"""Rows of a block: 1 MiB per column. Small enough for the cache, large enough that threads, which hold the lock of the
+interpreter between two array operations, seldom wait for each other."""
 
 
 Progress = Callable[[str, float], None]

@@ -18,7 +18,7 @@ from privmeasure import cli
 from privmeasure.cli import terminal
 from privmeasure.ledger import Ledger
 from privmeasure.tables import Schema
-from privmeasure.tables.columns.kinds import KINDS
+from privmeasure.tables.columns.kinds import COLUMN_KINDS
 from privmeasure.tables.facts import forbidden_pairs
 from privmeasure.tables.template import guide_lines
 
@@ -338,9 +338,9 @@ def test_the_page_of_schemas(folder):
         exec(compile(block, "schema.md", "exec"), names)
     assert names["schema"] == schemas[0]
     used = {type(column) for column in schemas[0].columns.values()}
-    assert used == set(KINDS.values())
+    assert used == set(COLUMN_KINDS.values())
     assert f"```text\n{chr(10).join(guide_lines())}\n```" in text
-    for tag, kind in KINDS.items():
+    for tag, kind in COLUMN_KINDS.items():
         assert re.search(rf"^## .*\b{tag}\b", text, re.MULTILINE), tag
         for field in kind.__struct_fields__:
             assert f"`{field}`" in text, (tag, field)

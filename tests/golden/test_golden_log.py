@@ -95,7 +95,7 @@ def test_facts_that_were_stored_as_logarithms_are_kept():
     ((pay, _),) = release.measure.facts
     ((start, end),) = pay.intervals
     assert end == 65536
-    assert release.schema.data["pay"].axis.values(np.array([start]))[0] == pytest.approx(5000)
+    assert release.schema.data["pay"].stretch.values(np.array([start]))[0] == pytest.approx(5000)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -121,9 +121,9 @@ def test_it_is_written_anew_and_read_again(name, tmp_path):
     ],
 )
 def test_other_differences_are_refused(name, edit, tmp_path):
-    header, table = files.read(path_of(name))
+    header, table = files.read_release(path_of(name))
     edit(header["domain"])
-    files.write(tmp_path / "edited.parquet", header, table)
+    files.write_release(tmp_path / "edited.parquet", header, table)
     with pytest.raises(ReleaseFileError):
         pm.load(tmp_path / "edited.parquet")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privmeasure.tables.arrow import DATE, NAIVE, NUMBER, ZONED, cast_each, cast_texts, joined
+from privmeasure.tables.arrow import DATE, NAIVE, NUMBER, ZONED, cast_each, cast_texts, join_texts
 from privmeasure.tables.columns import clock
 from privmeasure.testing.hostile import TEXTS
 
@@ -39,8 +39,8 @@ GARBAGE = "neither number nor date"
         lambda texts: cast_texts(texts, pa.date32(), DATE),
         lambda texts: cast_texts(texts, pa.timestamp("us"), NAIVE, mend=lambda t: clock._shorter(t, "us")),
         lambda texts: cast_texts(texts, pa.timestamp("ns", "UTC"), ZONED, mend=lambda t: clock._shorter(t, "ns")),
-        lambda texts: clock.parse(texts, None, "us", None),
-        lambda texts: clock.parse(texts, None, "s", "Europe/Berlin"),
+        lambda texts: clock.parse_instants(texts, None, "us", None),
+        lambda texts: clock.parse_instants(texts, None, "s", "Europe/Berlin"),
         lambda texts: clock.parse_dates(texts, None),
         lambda texts: clock.parse_times(texts, None, "us"),
         lambda texts: clock.parse_times(texts, None, "ns"),
@@ -73,4 +73,4 @@ def test_a_cell_that_cannot_be_cast_is_null_alone():
 
 
 def test_parts_are_joined_in_the_type_of_the_texts():
-    assert joined(["a", pa.array(["x", None], pa.large_string())]).to_pylist() == ["ax", None]
+    assert join_texts(["a", pa.array(["x", None], pa.large_string())]).to_pylist() == ["ax", None]

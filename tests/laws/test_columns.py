@@ -93,7 +93,7 @@ def test_decoded_cells_are_encoded_to_where_they_came_from(column):
             )
         else:
             assert a.equals(b)
-    tally = column.tally(first)
+    tally = column.count_changes(first)
     assert (tally.unparsed, tally.clamped, tally.unknown) == (0, 0, 0)
 
 

@@ -120,14 +120,16 @@ def test_a_point_of_the_sphere_is_located_by_itself():
 def test_places_grow_with_values(name):
     column = COLUMNS[name]
     values = np.sort(spread(column, 100_000))
-    values = np.sort(np.concatenate([values, np.nextafter(values, np.inf), column.axis.knots.knots]))
+    values = np.sort(np.concatenate([values, np.nextafter(values, np.inf), column.stretch.knots.knots]))
     points = column.settle([values])[:, 0]
     assert (np.diff(points) >= 0).all()
-    assert column.axis.place(np.array([column.axis.low, column.axis.high])).tolist() == list(column.axis.bounds)
-    restored = column.axis.values(np.sort(np.concatenate([points, np.arange(column.axis.knots.count + 1.0)])))
+    assert column.stretch.place(np.array([column.stretch.low, column.stretch.high])).tolist() == list(
+        column.stretch.bounds
+    )
+    restored = column.stretch.values(np.sort(np.concatenate([points, np.arange(column.stretch.knots.count + 1.0)])))
     assert (np.diff(restored) >= 0).all()
-    assert (restored >= column.axis.low).all()
-    assert (restored <= column.axis.high).all()
+    assert (restored >= column.stretch.low).all()
+    assert (restored <= column.stretch.high).all()
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -135,18 +137,18 @@ def test_values_come_back(name):
     """To within 2^-20 of the way to the next knot: cells of 36 cuts are kept, where doubles are as fine as that."""
     column = COLUMNS[name]
     values = np.clip(spread(column, 20_000), column.low, column.high)
-    points = column.axis.place(values)
-    again = column.axis.place(column.axis.values(points))
-    width = np.interp(values, column.axis.knots.knots[:-1], np.diff(column.axis.knots.knots))
+    points = column.stretch.place(values)
+    again = column.stretch.place(column.stretch.values(points))
+    width = np.interp(values, column.stretch.knots.knots[:-1], np.diff(column.stretch.knots.knots))
     assert (np.abs(again - points) <= 2.0**-20 + 2 * np.spacing(values) / width * 2).all()
-    knots = column.axis.knots
+    knots = column.stretch.knots
     assert knots.values(np.arange(knots.count + 1.0)).tolist() == knots.knots.tolist()
 
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("level", [0, 1, 5, 11, 17])
 def test_edges_decide_the_cell(name, level):
-    column, axis = COLUMNS[name], COLUMNS[name].axis
+    column, axis = COLUMNS[name], COLUMNS[name].stretch
     edges = axis.edges(level)
     assert len(edges) == (1 << level) - 1
     assert (np.diff(edges) >= 0).all()
@@ -157,13 +159,13 @@ def test_edges_decide_the_cell(name, level):
 
 
 def test_cells_of_a_log_scale_begin_at_knots():
-    axis = COLUMNS["log"].axis
+    axis = COLUMNS["log"].stretch
     for level in (1, 8, 16):
         assert axis.edges(level).tolist() == axis.knots.knots[:: 1 << 16 - level][1:-1].tolist()
 
 
 def test_even_axes_have_edges_too():
-    axis = Number(-3, 7).axis
+    axis = Number(-3, 7).stretch
     edges, values = axis.edges(6), np.random.default_rng(0).uniform(-3, 7, 1000)
     cells = Number(-3, 7).domain.locate(values[:, None], 6)
     assert np.array_equal(np.searchsorted(edges, values, side="right"), cells.view(np.int64))
@@ -180,12 +182,12 @@ def test_the_domains_keep_the_laws(name):
 @given(st.floats(5e-324, 1e308), st.floats(1.0000001, 1e6), st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_any_log_scale_is_a_logarithm(low, ratio, shares):
     column = Number(low, min(low * ratio, 1.7e308) if low * ratio > low else low * 2 + 5e-324, transform="log")
-    knots, span = column.axis.knots, np.log(column.high) - np.log(column.low)
+    knots, span = column.stretch.knots, np.log(column.high) - np.log(column.low)
     assert np.log2(knots.count) % 1 == 0
     values = np.clip(np.exp(np.log(column.low) + np.array(shares) * span), column.low, column.high)
     if knots.count == 1 << 16 and column.low > 1e-300:
         wanted = (np.log(values) - np.log(column.low)) / span
-        assert np.allclose(column.axis.place(values) / knots.count, wanted, atol=1e-7 + 1e-14 / span * 800)
+        assert np.allclose(column.stretch.place(values) / knots.count, wanted, atol=1e-7 + 1e-14 / span * 800)
 
 
 def test_missing_values_stay_missing_and_odd_ones_raise_nothing():
@@ -194,7 +196,7 @@ def test_missing_values_stay_missing_and_odd_ones_raise_nothing():
     with np.errstate(all="raise"):
         for column in COLUMNS.values():
             points = column.settle([np.concatenate([odd, signalling])])[:, 0]
-            low, high = column.axis.bounds
+            low, high = column.stretch.bounds
             missing = np.isnan(points)
             assert missing.tolist() == [isinstance(column.domain, Nullable) and i in (0, 7) for i in range(8)]
             assert ((points[~missing] >= low) & (points[~missing] <= high)).all()

@@ -113,5 +113,5 @@ def test_more_rows_than_small_integers_hold_are_counted(monkeypatch):
     for _ in range(3):
         part.add(points)
     assert part.parts[0]._counts.dtype == np.int64
-    (counts,) = tally.merged([part])
+    (counts,) = tally.merge_tallies([part])
     assert counts.counts.tolist() == [0, 90]

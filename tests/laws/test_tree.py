@@ -254,7 +254,7 @@ def test_threads_change_nothing(seed, domain, relation, recipe):
 
 
 def test_threads_change_nothing_in_a_large_tree():
-    """Several chunks of noise and several blocks of rows a thread."""
+    """Several chunks of noise and several blocks of rows per thread."""
     domain, rng = Box([(0, 1), (0, 1)]), np.random.default_rng(0)
     points = rng.normal(0.5, 0.2, (50_000, 2))
     options = {"seed": 9, "recipe": Recipe(), "privacy": Privacy(1, "replace"), "depth": 18}

@@ -230,7 +230,7 @@ def test_killed_at_any_moment_what_is_published_is_booked(folder):
         run.wait()
         whole = time.monotonic() - begun if not number else whole
     counted = {entry.release for entry in Ledger("book.sqlite").history(NAME) if entry.counts}
-    found = {files.read(path)[0]["id"] for path in folder.glob("*.release")}
+    found = {files.read_release(path)[0]["id"] for path in folder.glob("*.release")}
     assert found
     assert found <= counted
     assert all(path.with_name(path.name + ".release").exists() for path in folder.glob("[0-9].csv"))

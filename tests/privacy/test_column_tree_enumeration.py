@@ -9,7 +9,7 @@ on one transcript is the sum of the losses of the steps, each given the earlier 
   are certified to `ROUNDING`. The scores come from the real code, which is run with a script
   in place of the noisy maximum, on neighbouring tables, for released margins that are wrong as well as right.
 - *The rule.* `noisy_max` is run on chosen noise, and it is the first largest of score + noise.
-- *Whole transcripts*, the second layer of the choice and several rows a person: test_column_tree_transcripts.py.
+- *Whole transcripts*, the second layer of the choice and several rows per person: test_column_tree_transcripts.py.
 - *The release* uses these scores, budgets, scales, each noise once: `test_the_release_is_what_is_enumerated`.
 
 Tables are lists of cells of three columns with 2, 3 and 2 values.

@@ -190,7 +190,7 @@ def played(
 ) -> list[tuple[Transcript, Transcript, int]]:
     """Transcripts of neighbouring tables by the same scripts, and the sensitivity that the mechanism counts with.
 
-    `differ` is how many rows a person really has; without it, as many as were promised. With `part`, the pairs are
+    `differ` is how many rows per person really has; without it, as many as were promised. With `part`, the pairs are
     those that few rows buy: part of a tree.
     """
     few = people > 1 or true_model or differ

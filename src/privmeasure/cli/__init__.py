@@ -1,4 +1,4 @@
-"""The command line: `privmeasure`. One small file a command; what they do is done elsewhere.
+"""The command line: `privmeasure`. One small file per command; what they do is done elsewhere.
 
 Nothing heavy is imported before a command runs, so that help comes at once.
 """
@@ -24,8 +24,8 @@ app = typer.Typer(
 )
 commands = (plan.plan, fit.fit, sample.sample, synthesize.synthesize, inspect.inspect, evaluate.evaluate)
 options.add_commands(app, {command.__name__: command for command in commands})
-app.add_typer(schema.app, name="schema")
-app.add_typer(ledger.app, name="ledger")
+app.add_typer(schema.schema_commands, name="schema")
+app.add_typer(ledger.ledger_commands, name="ledger")
 
 
 def _show_version(wanted: bool) -> None:

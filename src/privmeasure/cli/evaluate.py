@@ -7,7 +7,7 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.opening import read_points
-from privmeasure.cli.preparing import NOT_PRIVATE, read_release, read_schema
+from privmeasure.cli.preparing import NOT_PRIVATE, open_release, open_schema
 from privmeasure.errors import ArgumentError
 
 
@@ -35,17 +35,17 @@ def evaluate(
       privmeasure evaluate people.csv synthetic.csv --schema people.toml
       privmeasure evaluate people.csv people.release --json
     """
-    from privmeasure.metrics.fidelity import STAMP, fidelity
+    from privmeasure.metrics.fidelity import REAL_TABLE_STAMP, fidelity
     from privmeasure.releases.load import is_release
 
-    release: Any = read_release(synthetic) if is_release(synthetic) else None
+    release: Any = open_release(synthetic) if is_release(synthetic) else None
     own = getattr(release, "schema", None)
     if release is not None and own is None:
         raise ArgumentError(f"{synthetic} is a release of points, not of a table: compare it in Python.")
     if schema is not None:
-        declared = read_schema(schema, columns)
+        declared = open_schema(schema, columns)
     elif own is not None:
-        names = options.read_columns(columns)
+        names = options.split_names(columns)
         declared = own if names is None else own.only(names)
     else:
         raise ArgumentError("--schema is needed to compare two tables: it says what the columns are.")
@@ -63,9 +63,9 @@ def evaluate(
         terminal.emit(found.to_json() | {"private": private, "warnings": warnings})
         return
     terminal.Voice().warn(*warnings)
-    print(STAMP)
+    print(REAL_TABLE_STAMP)
     _show(found)
-    print(STAMP)
+    print(REAL_TABLE_STAMP)
 
 
 def names_of(schema: Any) -> list[str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privmeasure.ledger import Account, Contents
 
-COLUMNS = ["kind", "dataset", "id", "number", "time", "user", "epsilon", "state", "cap", "cap_before"]
-COLUMNS += ["neighbours", "rows_per_person", "schema", "release", "files", "note"]
+EXPORTED = ["kind", "dataset", "id", "number", "time", "user", "epsilon", "state", "cap", "cap_before"]
+EXPORTED += ["neighbours", "rows_per_person", "schema", "release", "files", "note"]
 
 
 def to_json(contents: "Contents") -> str:
@@ -32,7 +32,7 @@ def to_csv(contents: "Contents") -> str:
     A text that a spreadsheet would take for a formula has an apostrophe before it; JSON has it as it is.
     """
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer = csv.DictWriter(text, EXPORTED, restval="", lineterminator="\n")
     writer.writeheader()
     for account in contents.accounts:
         about = account.to_json()

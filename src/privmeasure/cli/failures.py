@@ -15,7 +15,7 @@ USAGE, FILE, BUDGET, INTERRUPTED, BUG = 2, 3, 4, 130, 1
 NO_READER = 141
 """What a shell says of a program whose reader went away (128 + SIGPIPE): `| head -1` is no fault."""
 
-PACKAGE = Path(errors.__file__).parent
+PACKAGE_FOLDER = Path(errors.__file__).parent
 
 CODES: list[tuple[type[BaseException], int]] = [
     (errors.BudgetError, BUDGET),
@@ -32,7 +32,7 @@ CODES: list[tuple[type[BaseException], int]] = [
 ]
 """The first kind that fits decides. Errors of the command line itself carry their own code."""
 
-ADVICE = {
+SYSTEM_ADVICE = {
     "ENOSPC": "The disk is full: make room, or write elsewhere. No half-written file was left.",
     "EDQUOT": "Your share of the disk is full: make room, or write elsewhere. No half-written file was left.",
     "EACCES": "You may not read or write there: choose another place, or ask for access.",
@@ -93,10 +93,10 @@ def explain_file(error: OSError) -> str:
     """Return what a file error says; only its number, its path and our own words, no text of a library."""
     where = f"{error.filename}: " if error.filename else ""
     if error.errno is not None:
-        advice = ADVICE.get(errno.errorcode.get(error.errno, ""), "Check the path and the disk.")
+        advice = SYSTEM_ADVICE.get(errno.errorcode.get(error.errno, ""), "Check the path and the disk.")
         return f"{where}{os.strerror(error.errno)}. {advice}"
     frames = traceback.extract_tb(error.__traceback__)
-    if frames and Path(frames[-1].filename).is_relative_to(PACKAGE):  # raised by us, in our words
+    if frames and Path(frames[-1].filename).is_relative_to(PACKAGE_FOLDER):  # raised by us, in our words
         return str(error)
     return f"{where}a file could not be read or written ({type(error).__name__}). Check the path and the disk."
 
@@ -121,7 +121,7 @@ def _usage(error: BaseException) -> str:
 
 def _bug(error: BaseException) -> str:
     """Say where an unforeseen error happened; its text may hold a value of the data and is not shown."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE_FOLDER)]
     place = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else "an unknown place"
     return (
         f"privmeasure failed in a way that it should not ({type(error).__name__} at {place}). Its text is not shown, "

@@ -10,7 +10,7 @@ from privmeasure.cli.booking import Booking, fit_booked
 from privmeasure.cli.opening import check_header
 from privmeasure.cli.outcome import save, show_outcome
 from privmeasure.cli.preparing import check_out
-from privmeasure.cli.promise import Asked, Chosen, promised
+from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.terminal import Voice
 
 
@@ -43,7 +43,7 @@ def fit(
       privmeasure fit people.csv -s people.toml -e 1/2 --neighbours add-remove -o half.release \\
         --ledger book.sqlite --dataset people
     """
-    declared, synthesizer = promised(asked, chosen, rows=rows, threads=threads)
+    declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     if dry_run:
         check_header(data, declared, newlines_in_cells=newlines_in_cells)
         words = f"{data} has the columns that the schema declares. Nothing was read but the header."

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.preparing import NOT_PRIVATE, read_release
+from privmeasure.cli.preparing import NOT_PRIVATE, open_release
 from privmeasure.errors import ArgumentError
 
 
@@ -34,7 +34,7 @@ def inspect(
     from privmeasure.ledger import schema_digest
     from privmeasure.tables.advice import resolutions
 
-    loaded = read_release(release)
+    loaded = open_release(release)
     schema = getattr(loaded, "schema", None)  # releases of points, made in Python, have none
     columns = [] if schema is None else resolutions(schema, loaded.plan)
     certified = _certificate(loaded, shown=voice.in_words) if certificate else None

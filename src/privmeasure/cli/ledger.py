@@ -13,7 +13,7 @@ from privmeasure.errors import ArgumentError
 if TYPE_CHECKING:
     from privmeasure.ledger import Account, Entry, Ledger, Raise
 
-app = typer.Typer(
+ledger_commands = typer.Typer(
     no_args_is_help=True,
     help="What was spent on which data set: an SQLite file that refuses to pass a cap.\n\n"
     "Whoever sees two releases of the same data can combine them, so their epsilons add up. A ledger adds them "
@@ -275,7 +275,7 @@ def _over(account: "Account", left: Any) -> list[str]:
 
 
 options.add_commands(
-    app,
+    ledger_commands,
     {
         "open": open_account,
         "show": show,

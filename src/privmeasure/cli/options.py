@@ -55,7 +55,7 @@ Columns = Annotated[
     str | None,
     typer.Option("--columns", metavar="a,b,c", help="Only these columns of the schema: fewer columns, finer cells."),
 ]
-Mechanism = Annotated[
+MechanismOption = Annotated[
     str,
     typer.Option(
         "--mechanism",
@@ -87,7 +87,7 @@ Seed = Annotated[
         "--seed", min=0, help="Make the sampling reproducible. Harmless: a release is public. Noise has none."
     ),
 ]
-Rows = Annotated[
+RowsOption = Annotated[
     int | None,
     typer.Option("--number", "-n", min=0, max=MOST_ROWS, help="How many rows; without it as many as were released."),
 ]
@@ -156,7 +156,7 @@ def read_mechanism(text: str) -> Any:
     return text
 
 
-def read_columns(text: str | None) -> list[str] | None:
+def split_names(text: str | None) -> list[str] | None:
     """Return the names of a list like "age,sex".
 
     Examples:
@@ -183,7 +183,7 @@ def help_of(command: Callable[..., None]) -> str:
     return "\n\n".join(text if text.startswith(" ") else " ".join(text.split()) for text in paragraphs)
 
 
-def unfolded(command: Callable[..., None]) -> Callable[..., None]:
+def unfold(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that takes the options of its groups one by one: a parameter that is a NamedTuple is a group.
 
     Examples:
@@ -216,4 +216,4 @@ def unfolded(command: Callable[..., None]) -> Callable[..., None]:
 def add_commands(app: typer.Typer, commands: Mapping[str, Callable[..., None]]) -> None:
     """Give an application its commands, by name."""
     for name, command in commands.items():
-        app.command(name, help=help_of(command))(unfolded(command))
+        app.command(name, help=help_of(command))(unfold(command))

@@ -59,7 +59,7 @@ def _said(written: dict[str, Any], cost: Cost) -> Iterator[None]:
 
 
 @contextmanager
-def kept(path: Path, cost: Cost, *, release: Path | None = None) -> Iterator[None]:
+def keep_on_failure(path: Path, cost: Cost, *, release: Path | None = None) -> Iterator[None]:
     """Say, where a file cannot be written after the fit, that epsilon is gone all the same, and who counts it."""
     counted = f"the ledger {cost.ledger} counts it" if cost.ledger else "no ledger counts it: note it yourself"
     spent = f"The fit was finished, so epsilon = {float(cost.epsilon):g} counts as spent; {counted}."
@@ -85,6 +85,6 @@ def kept(path: Path, cost: Cost, *, release: Path | None = None) -> Iterator[Non
 
 def save(synthesizer: "Synthesizer", path: Path, cost: Cost) -> list[str]:
     """Write the release and note its digest in the book; return what there is to warn of."""
-    with kept(path, cost):
+    with keep_on_failure(path, cost):
         synthesizer.save(path)
     return cost.record(path)

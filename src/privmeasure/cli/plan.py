@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.promise import Asked, Chosen, promised
+from privmeasure.cli.promise import Asked, Chosen, promise
 
 if TYPE_CHECKING:
     from privmeasure.plans.columns import ColumnPlan
     from privmeasure.plans.plan import Plan
     from privmeasure.plans.promise import Promise
 
-EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
+SHOWN_EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
 
 
 def plan(
@@ -21,7 +21,7 @@ def plan(
     rows: Annotated[int, typer.Option("--rows", min=1, help="The number of rows to plan for: public, or a guess.")],
     chosen: Chosen,
     epsilons: Annotated[str, typer.Option("--epsilons", help="The epsilons of the table, to compare.")] = ",".join(
-        EPSILONS
+        SHOWN_EPSILONS
     ),
     voice: terminal.Voice,
 ) -> None:
@@ -38,7 +38,7 @@ def plan(
     from privmeasure.tables.advice import advice, resolutions
 
     with terminal.progress("planning", shown=voice.in_words):
-        declared, synthesizer = promised(asked, chosen)
+        declared, synthesizer = promise(asked, chosen)
         planned = synthesizer.plan(rows)
         compared = synthesizer.guarantees(
             rows, [options.read_epsilon(text, "epsilons") for text in epsilons.split(",")]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privmeasure.cli.options import read_columns
+from privmeasure.cli.options import split_names
 from privmeasure.cli.terminal import progress
 from privmeasure.errors import ArgumentError, SchemaError
 from privmeasure.outputs import check_place, part_beside
@@ -22,12 +22,12 @@ SQLITE = ("-journal", "-wal", "-shm")
 NOT_PRIVATE = "this release is NOT PRIVATE: its noise came from a seed. It protects no one."
 
 
-def read_schema(path: Path, columns: str | None = None) -> "Schema":
+def open_schema(path: Path, columns: str | None = None) -> "Schema":
     """Read a schema, or the part of it that `--columns` asks for; what can never occur is checked too."""
     from privmeasure.tables.schema import Schema
 
     schema = Schema.from_toml(path)
-    names = read_columns(columns)
+    names = split_names(columns)
     chosen = schema if names is None else schema.only(names)
     if chosen.never:  # now, before anything is spent
         _check_never(path, chosen)
@@ -45,7 +45,7 @@ def _check_never(path: Path, schema: "Schema") -> None:
         raise SchemaError(*(f"{path.name}, line {line}: {problem}" for problem in error.problems)) from None
 
 
-def read_release(path: Path) -> Any:
+def open_release(path: Path) -> Any:
     """Read a release of a table, or of points."""
     from privmeasure.releases.load import load
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from privmeasure.cli import options
-from privmeasure.cli.preparing import read_schema
+from privmeasure.cli.preparing import open_schema
 
 if TYPE_CHECKING:
     from privmeasure.synthesizer import Synthesizer
@@ -23,17 +23,17 @@ class Chosen(NamedTuple):
 
     rows_per_person: options.RowsPerPerson = 1
     columns: options.Columns = None
-    mechanism: options.Mechanism = "auto"
+    mechanism: options.MechanismOption = "auto"
     depth: options.Depth = None
 
 
-def promised(
+def promise(
     asked: Asked, chosen: Chosen, *, rows: int | None = None, threads: int | None = None
 ) -> "tuple[Schema, Synthesizer]":
     """Return a schema file's schema and the synthesizer of a promise, or say what is wrong. No data are opened."""
     from privmeasure.synthesizer import Synthesizer
 
-    declared = read_schema(asked.schema, chosen.columns)
+    declared = open_schema(asked.schema, chosen.columns)
     synthesizer = Synthesizer(
         declared,
         epsilon=options.read_epsilon(asked.epsilon),

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options
-from privmeasure.cli.preparing import NOT_PRIVATE, STDOUT, check_table_out, read_release, write_rows
+from privmeasure.cli.preparing import NOT_PRIVATE, STDOUT, check_table_out, open_release, write_rows
 from privmeasure.cli.terminal import Voice
 
 
@@ -13,7 +13,7 @@ def sample(
     *,
     release: options.ReleaseFile,
     out: options.Out,
-    number: options.Rows = None,
+    number: options.RowsOption = None,
     where: Annotated[
         str | None,
         typer.Option("--where", metavar="CONDITION", help="Only rows like \"sex = 'F' and age >= 30\"."),
@@ -35,7 +35,7 @@ def sample(
       privmeasure sample people.release -o women.csv -n 500 --where "sex = 'F'"
     """
     check_table_out(out, overwrite=overwrite, beside=[release], json=voice.json)
-    loaded = read_release(release)
+    loaded = open_release(release)
     warnings = [] if loaded.private else [NOT_PRIVATE]
     voice.warn(*warnings)
     rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=voice.in_words, where=where)

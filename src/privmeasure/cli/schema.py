@@ -8,9 +8,9 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.opening import check_header
-from privmeasure.cli.preparing import deliver, read_json, read_schema
+from privmeasure.cli.preparing import deliver, open_schema, read_json
 
-app = typer.Typer(
+schema_commands = typer.Typer(
     no_args_is_help=True,
     help="Declare the columns of a table: names, kinds, bounds, categories.\n\n"
     "A schema is public. It comes from knowledge of the subject, never from the data: a bound that was read off the "
@@ -60,11 +60,11 @@ def check(
       privmeasure schema check people.toml --data people.csv
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.sources.changes import STAMP, count_changes
+    from privmeasure.sources.changes import COUNTS_STAMP, count_changes
     from privmeasure.sources.lines import UnreadRows
     from privmeasure.tables.advice import schema_advice
 
-    declared = read_schema(schema)
+    declared = open_schema(schema)
     if data is not None:
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
         with terminal.progress("counting", shown=voice.in_words):
@@ -75,7 +75,7 @@ def check(
             terminal.emit(changes.to_json())
         if not voice.in_words:  # the schema, the header and the file are fine: the exit code says so
             return
-        print(STAMP)
+        print(COUNTS_STAMP)
         heads = ["column", "missing", "not parsed", "clamped", "unknown value"]
         rows = [[name, *map(str, (t.missing, t.unparsed, t.clamped, t.unknown))] for name, t in changes.columns.items()]
         terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
@@ -83,7 +83,7 @@ def check(
             f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
             "them a quote does not end."
         )
-        print(STAMP)
+        print(COUNTS_STAMP)
         return
     remarks, digest = schema_advice(declared), schema_digest(declared.to_json())
     voice.answer(
@@ -128,5 +128,5 @@ def export_json_schema(out: options.TextOut = None, overwrite: options.Overwrite
 
 
 options.add_commands(
-    app, {"init": init, "check": check, "import": import_schema, "export-json-schema": export_json_schema}
+    schema_commands, {"init": init, "check": check, "import": import_schema, "export-json-schema": export_json_schema}
 )

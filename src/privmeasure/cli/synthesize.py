@@ -7,9 +7,9 @@ import typer
 
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
-from privmeasure.cli.outcome import kept, save, show_outcome
+from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
-from privmeasure.cli.promise import Asked, Chosen, promised
+from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.terminal import Voice
 from privmeasure.errors import ArgumentError
 
@@ -26,7 +26,7 @@ def synthesize(
     no_release: Annotated[
         bool, typer.Option("--no-release", help="Keep no release: more rows will then cost epsilon again.")
     ] = False,
-    number: options.Rows = None,
+    number: options.RowsOption = None,
     seed: options.Seed = None,
     rows: options.PublicRows = None,
     chosen: Chosen,
@@ -47,7 +47,7 @@ def synthesize(
       privmeasure synthesize people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o public.csv
       privmeasure synthesize people.csv -s people.toml -e 1 --neighbours replace -o s.parquet --release s.release -n 100
     """
-    _, synthesizer = promised(asked, chosen, rows=rows, threads=threads)
+    _, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     place = _release_place(out, release, no_release=no_release)
     others = [data, asked.schema, booking.ledger]
     check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)
@@ -56,7 +56,7 @@ def synthesize(
     cost = fit_booked(synthesizer, data, booking, newlines_in_cells=newlines_in_cells, shown=voice.in_words)
     # the release first: what epsilon bought is safe, whatever happens to the rows
     warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
-    with kept(out, cost, release=place):
+    with keep_on_failure(out, cost, release=place):
         made = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=voice.in_words)
     written = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
     words = f"{out}: {made:,} synthetic rows" + ("" if place is None else f"; the release, for more rows: {place}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from privmeasure.threads import Progress
 
 
-PATIENCE = 1.0
+BAR_DELAY = 1.0
 """Seconds before a bar appears."""
 
 
@@ -79,7 +79,7 @@ def progress(what: str, *, shown: bool) -> "Iterator[Progress | None]":
         yield None
         return
     bar = _Bar(what)
-    timer = threading.Timer(PATIENCE, bar.start)
+    timer = threading.Timer(BAR_DELAY, bar.start)
     timer.daemon = True
     timer.start()
     try:

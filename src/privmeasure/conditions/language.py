@@ -19,7 +19,7 @@ TOKEN = re.compile(
     r"""\s*(?:(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`)|(?P<sign><=|>=|<>|!=|==|=|<|>)|(?P<mark>[(),])"""
     r"""|(?P<word>[^\s'"`<>=!(),]+))"""
 )
-LONGEST = 10_000
+LONGEST_CONDITION = 10_000
 """Characters of a condition."""
 
 
@@ -36,14 +36,14 @@ class Clause:
     values: tuple[Value, ...]
 
 
-def parse(text: str) -> list[Clause]:
+def parse_condition(text: str) -> list[Clause]:
     """Return the clauses of a condition; all must hold. A ConditionError says what is wrong.
 
     Examples:
         >>> parse("age >= 30 and sex in ('F', 'X')")
         [Clause(name='age', sign='>=', values=(30,)), Clause(name='sex', sign='=', values=('F', 'X'))]
     """
-    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_CONDITION:
         raise ConditionError("must be a text such as \"age >= 30 and sex = 'F'\".")
     tokens, clauses = _tokens(text), []
     while True:

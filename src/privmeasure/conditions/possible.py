@@ -9,10 +9,10 @@ from privmeasure.conditions.sets import Condition, Fact, part_of
 from privmeasure.domains import Domain, Nullable, Product
 from privmeasure.domains.traits import finest_level
 
-Place = tuple[int, int]
+FactPlace = tuple[int, int]
 """A factor of the table and a coordinate of it: columns of a group take their values independently of each other."""
 
-MOST_STEPS = 100_000
+MOST_SEARCHED = 100_000
 """Of the search. Beyond it facts are taken to be possible: rows are checked in any case."""
 
 
@@ -32,10 +32,10 @@ def some_row(facts: Sequence[Fact], domain: Product) -> bool:
     ]
     steps = 0
 
-    def search(chosen: dict[Place, frozenset[Condition]]) -> bool:
+    def search(chosen: dict[FactPlace, frozenset[Condition]]) -> bool:
         nonlocal steps
         steps += 1
-        if steps > MOST_STEPS or len(chosen) == len(columns):
+        if steps > MOST_SEARCHED or len(chosen) == len(columns):
             return True
         for kind in kinds[len(chosen)]:
             row = chosen | {columns[len(chosen)]: kind}
@@ -46,11 +46,11 @@ def some_row(facts: Sequence[Fact], domain: Product) -> bool:
     return search({})
 
 
-def _place(condition: Condition) -> Place:
+def _place(condition: Condition) -> FactPlace:
     return condition.column, condition.coordinate
 
 
-def _holds(condition: Condition, row: dict[Place, frozenset[Condition]]) -> bool:
+def _holds(condition: Condition, row: dict[FactPlace, frozenset[Condition]]) -> bool:
     return condition in row.get(_place(condition), frozenset())
 
 

@@ -10,7 +10,7 @@ from privmeasure.domains.categories import Categories
 from privmeasure.domains.finite import MOST_POINTS, Finite
 from privmeasure.domains.knots import Knots
 from privmeasure.domains.line import Circle, Integers
-from privmeasure.domains.own import KINDS, check_own, is_ours, own_kinds, stated
+from privmeasure.domains.own import DOMAIN_KINDS, check_own, is_ours, own_kinds, write_domain
 from privmeasure.domains.product import Nullable, Product
 from privmeasure.domains.sphere import Sphere
 from privmeasure.domains.steps import Steps
@@ -18,7 +18,7 @@ from privmeasure.domains.units import column_units
 from privmeasure.errors import ArgumentError, ReleaseFileError
 
 __all__ = [
-    "KINDS",
+    "DOMAIN_KINDS",
     "Bools",
     "Box",
     "Categories",
@@ -39,7 +39,7 @@ __all__ = [
     "from_json",
     "is_ours",
     "own_kinds",
-    "stated",
+    "write_domain",
 ]
 
 DEEPEST_NESTING = 16
@@ -87,7 +87,7 @@ def _read(value: Any, nesting: int) -> Domain:
             return Product([_read(factor, nesting - 1) for factor in factors], weights=weights)
         case {"kind": "nullable", "domain": dict(domain)}:
             return Nullable(_read(domain, nesting - 1))
-        case {"kind": str(kind)} if kind in KINDS:
+        case {"kind": str(kind)} if kind in DOMAIN_KINDS:
             raise ReleaseFileError(
                 f"The domain of kind {kind!r} in a release lacks a field or has one of a wrong type."
             )

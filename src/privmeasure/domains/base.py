@@ -97,8 +97,8 @@ class Domain(Protocol):
         ...
 
 
-def checked_weights(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    """Return one weight an axis or factor, 1 by default, or say what is wrong with them."""
+def check_weights(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+    """Return one weight per axis or factor, 1 by default, or say what is wrong with them."""
     try:
         checked = (1.0,) * count if weights is None else tuple(float(w) for w in weights)
     except (TypeError, ValueError, OverflowError):

@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-CHUNK = 11
+LOOKUP_BITS = 11
 """Bits per lookup: tables of 2048 words stay in the first-level cache."""
 
 Words = NDArray[np.int64]
-Table = tuple[int, Words]
+BitTable = tuple[int, Words]
 """(shift, table): table[i] has the bits of the chunk i, which begins at bit `shift` of a word, at their new places."""
 
 
@@ -38,11 +38,11 @@ class Interleaving:
         """How many cuts each axis has received."""
 
     @cached_property
-    def _joining(self) -> list[list[Table]]:
+    def _joining(self) -> list[list[BitTable]]:
         return [_tables(list(reversed(positions))) for positions in self.positions]
 
     @cached_property
-    def _splitting(self) -> list[Table]:
+    def _splitting(self) -> list[BitTable]:
         # the code with the bits of each axis brought together: axis 0 on top, the last axis at the bottom
         gathered = [position for positions in self.positions for position in positions]
         return _tables([self.level - 1 - gathered.index(bit) for bit in range(self.level)])
@@ -68,11 +68,11 @@ class Interleaving:
         return indices
 
 
-def _tables(places: list[int]) -> list[Table]:
+def _tables(places: list[int]) -> list[BitTable]:
     """Return lookup tables that move bit i of a word to bit places[i]."""
     tables = []
-    for shift in range(0, len(places), CHUNK):
-        chunk = places[shift : shift + CHUNK]
+    for shift in range(0, len(places), LOOKUP_BITS):
+        chunk = places[shift : shift + LOOKUP_BITS]
         words = np.arange(1 << len(chunk), dtype=np.int64)
         table = np.zeros(1 << len(chunk), np.int64)
         for bit, place in enumerate(chunk):
@@ -81,7 +81,7 @@ def _tables(places: list[int]) -> list[Table]:
     return tables
 
 
-def _look_up(words: Words, tables: list[Table]) -> Words:
+def _look_up(words: Words, tables: list[BitTable]) -> Words:
     """Return the words, which have no bits beyond the tables', with their bits moved."""
     result: Words | None = None
     for shift, table in tables:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points, checked_weights
+from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points, check_weights
 from privmeasure.domains.bits import Interleaving
 from privmeasure.domains.scales import Reading, Scale, deal, even
 from privmeasure.errors import ArgumentError
@@ -31,13 +31,13 @@ class Box:
     """
 
     def __init__(self, bounds: Iterable[tuple[float, float]], weights: Sequence[float] | None = None) -> None:
-        """Take public bounds, one (low, high) an axis, and optional weights."""
+        """Take public bounds, one (low, high) per axis, and optional weights."""
         if not isinstance(bounds, Iterable):
             raise ArgumentError(f"bounds must be a list of (low, high) pairs, one per column, got {bounds!r}.")
         self.bounds = tuple(_checked_bounds(i, pair) for i, pair in enumerate(bounds))
         if not self.bounds:
             raise ArgumentError("bounds must have at least one (low, high) pair, got none. Give one pair per column.")
-        self.weights = checked_weights(weights, len(self.bounds))
+        self.weights = check_weights(weights, len(self.bounds))
 
     @property
     def width(self) -> int:
@@ -122,7 +122,7 @@ class Box:
     def draw(self, cells: Cells, level: int, rng: np.random.Generator) -> Points:
         """Draw uniformly from each cell, on a fine lattice that keeps clear of the cell's faces.
 
-        A lattice of 2^b points a side, offset by half a step, makes every rounding harmless: the drawn point is
+        A lattice of 2^b points per side, offset by half a step, makes every rounding harmless: the drawn point is
         always located in its own cell. b is 32 unless the box is too deep or too far from 0 for doubles to tell.
         """
         deal = _interleaving(self.weights, level)

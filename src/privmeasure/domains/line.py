@@ -195,7 +195,7 @@ class Circle:
 
     def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
         """Return equal parts of the value modulo the period."""
-        return self._arc.scale(level, [readings[0].then(turned(self.low, self.period))])
+        return self._arc.scale(level, [readings[0].then(describe_wrap(self.low, self.period))])
 
     def extent(self, cells: Cells, level: int) -> tuple[Points, Points]:
         """Return the ends of the arcs."""
@@ -240,7 +240,7 @@ def wrap(values: Floats, low: float, period: float) -> Floats:
         return np.where(inside, values, np.mod(values - low, period) + low)
 
 
-def turned(low: float, period: float) -> Turned:
+def describe_wrap(low: float, period: float) -> Turned:
     """Return the description of `wrap`."""
     return Turned(low, math.nextafter(low + period, -math.inf), period, math.inf)
 

@@ -20,7 +20,9 @@ from privmeasure.domains.sphere import Sphere
 from privmeasure.domains.steps import Steps
 from privmeasure.errors import ArgumentError
 
-KINDS = frozenset({"box", "categories", "circle", "finite", "integers", "nullable", "product", "sphere", "steps"})
+DOMAIN_KINDS = frozenset(
+    {"box", "categories", "circle", "finite", "integers", "nullable", "product", "sphere", "steps"}
+)
 """What `from_json` reads."""
 CHECKED_LEVELS = 8
 
@@ -46,7 +48,7 @@ def is_ours(domain: Domain) -> bool:
     return next(own_parts(domain), None) is None
 
 
-def stated(domain: Domain) -> dict[str, Any]:
+def write_domain(domain: Domain) -> dict[str, Any]:
     """Return what a release says of a domain, as a file gives it back: a tuple is a list by then."""
     value: dict[str, Any] = domain.to_json()
     return value if is_ours(domain) else json.loads(json.dumps(value, allow_nan=False))
@@ -57,7 +59,7 @@ def check_own(domain: Domain) -> None:
     for part in own_parts(domain):
         name = type(part).__name__
         try:
-            value, again = stated(part), stated(part)
+            value, again = write_domain(part), write_domain(part)
         except Exception as error:  # whatever a third party's code leads to; it is public
             raise ArgumentError(
                 f"{name}.to_json() must return plain JSON, or the release could not be saved, got "
@@ -99,14 +101,14 @@ def own_kinds(value: Any) -> list[str]:
                 left += factors
             case {"kind": "nullable", "domain": inner}:
                 left.append(inner)
-            case {"kind": str(kind)} if kind not in KINDS:
+            case {"kind": str(kind)} if kind not in DOMAIN_KINDS:
                 found.add(kind)
     return sorted(found)
 
 
 def tell_how_to_load(domain: Domain) -> None:
     """Warn that a file which was just saved is read with `load(path, domain=...)`, where that is so."""
-    kinds = own_kinds(stated(domain))
+    kinds = own_kinds(write_domain(domain))
     if kinds:
         warnings.warn(
             f"This release lives on a space of your own ({', '.join(map(repr, kinds))}), which a file cannot hold. "

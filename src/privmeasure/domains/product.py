@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Domain, Floats, Points, checked_weights
+from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Domain, Floats, Points, check_weights
 from privmeasure.domains.bits import Interleaving
 from privmeasure.domains.scales import Missing, Reading, Scale, deal, describe
 from privmeasure.errors import ArgumentError
@@ -33,11 +33,11 @@ class Product:
     """
 
     def __init__(self, factors: Sequence[Domain], *, weights: Sequence[float] | None = None) -> None:
-        """Take the factors and optional weights, one a factor."""
+        """Take the factors and optional weights, one per factor."""
         self.factors = tuple(factors)
         if not self.factors or not all(isinstance(factor, Domain) for factor in self.factors):
             raise ArgumentError("factors must be a list of at least one domain, like [Box([(0, 1)]), Categories(3)].")
-        self.weights = checked_weights(weights, len(self.factors))
+        self.weights = check_weights(weights, len(self.factors))
         ends = accumulate(factor.width for factor in self.factors)
         self.columns = [slice(end - factor.width, end) for end, factor in zip(ends, self.factors, strict=True)]
         self._axes = self._order()

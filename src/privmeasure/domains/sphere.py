@@ -26,7 +26,7 @@ import numpy as np
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points
 from privmeasure.domains.bits import Interleaving, Words
 from privmeasure.domains.knots import NEAR_ONE, Knots
-from privmeasure.domains.line import turned, wrap
+from privmeasure.domains.line import describe_wrap, wrap
 from privmeasure.domains.scales import (
     MOST_EDGES,
     Clamped,
@@ -124,7 +124,7 @@ class Sphere:
 
     def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
         """Return equal parts of the longitude, and breakpoints of the latitude: what `locate` does, ring by ring."""
-        longitude = readings[0].then(turned(-180.0, 360.0))
+        longitude = readings[0].then(describe_wrap(-180.0, 360.0))
         latitude = readings[1].then(Clamped(-90.0, 90.0))
 
         def turn(bits: int) -> Scale:
@@ -179,7 +179,7 @@ class Sphere:
         """Draw uniformly by area from each cell, on a fine lattice that keeps clear of the cell's sides.
 
         Rounding moves a point by less than 2^-49 in longitude (in quadrants) and in s (relative to its root), and the
-        sides of a cell are at least 2^-(level/2 + 1): a lattice of 2^b points a side with b = 46 - level/2 is safe.
+        sides of a cell are at least 2^-(level/2 + 1): a lattice of 2^b points per side with b = 46 - level/2 is safe.
         """
         if level < OCTANTS:
             missing = OCTANTS - level

@@ -13,15 +13,15 @@ from privmeasure.domains.bits import Words
 from privmeasure.domains.scales import Clamped, Codes, Reading, Rounded, Scale
 from privmeasure.errors import ArgumentError
 
-DENSE = 8
-"""Cells a point up to which a table replaces binary searches: ten times faster."""
+DENSE_CELLS_PER_POINT = 8
+"""Cells per point up to which a table replaces binary searches: ten times faster."""
 
 
 class PointTree:
     """Points 0..m-1 as the leaves of a binary tree; point i is reached by the `lengths[i]` bits of `codes[i]`.
 
     Notation:   m points    D depth of the deepest leaf; below its leaf a point goes on with bit 0
-    Guarantee:  cost  O(m) memory a level; O(1) a point or cell, O(log m) a cell where cells outnumber points by far
+    Guarantee:  cost  O(m) memory per level; O(1) per point or cell, O(log m) per cell where cells are by far more
 
     Examples:
         >>> tree = PointTree([0b00, 0b01, 0b1], [2, 2, 1])
@@ -63,7 +63,7 @@ class PointTree:
 
     def _edges(self, level: int) -> Words | None:
         """Return where the cells of a level start, also those that do not exist, or None if there are too many."""
-        if level not in self._tables and 1 << level <= DENSE * len(self.order):
+        if level not in self._tables and 1 << level <= DENSE_CELLS_PER_POINT * len(self.order):
             codes = np.arange((1 << level) + 1, dtype=np.int64)
             self._tables[level] = np.searchsorted(self._sorted, codes << (self.depth - level))
         return self._tables.get(level)

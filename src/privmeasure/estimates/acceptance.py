@@ -20,11 +20,11 @@ from privmeasure.estimates.projection import cell_space, most_cells
 from privmeasure.transport import closest_measure
 from privmeasure.transport.haar import haar_differences, haar_leaves, haar_norm
 
-UNITS = 64
+ROW_UNITS = 64
 """The closest measure is searched in 64ths of a row, and rounded to whole rows afterwards."""
 
 
-def searched_level(domain: Domain, depth: int) -> int:
+def level_of_search(domain: Domain, depth: int) -> int:
     """Return the level at which a closest measure would be searched: the depth, or the finest that is affordable."""
     return min(depth, most_cells(domain).bit_length() - 1)
 
@@ -36,7 +36,7 @@ def distance_from_raw(domain: Box, mass: Mass, differences: Sequence[Floats]) ->
     at which a closest measure would be searched the flows are added up before the norm is taken; below it each
     component counts by itself, which costs one pass over the cells.
     """
-    level = searched_level(domain, len(differences))
+    level = level_of_search(domain, len(differences))
     astray = [own - raw for own, raw in zip(haar_differences(mass.astype(np.float64)), differences, strict=True)]
     value = haar_norm(domain, astray[:level])
     for j in range(level + 1, len(astray) + 1):
@@ -53,7 +53,7 @@ def keep_or_replace(domain: Box, mass: Mass, total: int, differences: Sequence[F
     """
     if distance_from_raw(domain, mass, differences) <= allowed:
         return mass
-    level = searched_level(domain, len(differences))
+    level = level_of_search(domain, len(differences))
     coarse = closest_rows(domain, haar_leaves(total, differences[:level]), total, level)
     return distribute(coarse, [(difference,) for difference in differences[level:]], signed)
 
@@ -68,12 +68,12 @@ def closest_rows(domain: Box, raw: Floats, total: int, level: int) -> Mass:
     space, place = cell_space(domain, cells, level)
     order = winding_order(domain, level)
     fine = np.empty(len(raw), np.int64)
-    fine[order] = _rounded(raw[order] * UNITS, total * UNITS)
+    fine[order] = _rounded(raw[order] * ROW_UNITS, total * ROW_UNITS)
     on_space = np.empty_like(fine)
     on_space[place] = fine
-    closest, _ = closest_measure(on_space, total * UNITS, space)
+    closest, _ = closest_measure(on_space, total * ROW_UNITS, space)
     rows = np.empty_like(fine)
-    rows[order] = _rounded(closest[place][order] / UNITS, total)
+    rows[order] = _rounded(closest[place][order] / ROW_UNITS, total)
     return rows
 
 

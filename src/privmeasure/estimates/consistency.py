@@ -18,7 +18,7 @@ from privmeasure.estimates.linear import Estimate
 Mass = NDArray[np.int64]
 Prepared = tuple[Estimate, ...]
 
-CHUNK = 1 << 17
+PARENTS_TOGETHER = 1 << 17
 """Parents that are split together."""
 
 PROPORTIONAL_LIMIT = 2**31 - 1
@@ -134,8 +134,8 @@ def distribute(roots: Mass, prepared: list[Prepared], rule: Rule, exists: Sequen
     while prepared:
         estimate, level = prepared.pop(0), level + 1
         children = np.empty((len(mass), 2), np.int64)
-        for start in range(0, len(mass), CHUNK):
-            part = slice(start, start + CHUNK)
+        for start in range(0, len(mass), PARENTS_TOGETHER):
+            part = slice(start, start + PARENTS_TOGETHER)
             parent = mass[part]
             left = rule.split(parent, *(array[part] for array in estimate))
             if exists is not None:

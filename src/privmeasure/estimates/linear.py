@@ -21,7 +21,7 @@ Estimate = NDArray[Any]
 """int64 where nothing was averaged, float64 after inference."""
 Variances = Mapping[int, float]
 
-CHUNK = 1 << 16
+CELLS_TOGETHER = 1 << 16
 """Cells that are looked at together."""
 
 
@@ -100,7 +100,7 @@ def ancestors(exists: Bools, depth: int) -> list[Bools]:
 def existing(domain: Domain, depth: int) -> list[Bools]:
     """Return which cells of levels 0, ..., depth exist."""
     there = np.empty(1 << depth, bool)
-    for start in range(0, len(there), CHUNK):
-        cells = np.arange(start, min(start + CHUNK, len(there)), dtype=np.uint64)
-        there[start : start + CHUNK] = domain.exists(cells, depth)
+    for start in range(0, len(there), CELLS_TOGETHER):
+        cells = np.arange(start, min(start + CELLS_TOGETHER, len(there)), dtype=np.uint64)
+        there[start : start + CELLS_TOGETHER] = domain.exists(cells, depth)
     return ancestors(there, depth)

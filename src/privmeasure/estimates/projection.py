@@ -15,7 +15,7 @@ from privmeasure.estimates.consistency import Mass
 from privmeasure.transport import Grid, Line, closest_measure
 from privmeasure.transport.flow import MOST_ARCS
 
-MOST_CELLS = 1 << 16
+MOST_GRID_CELLS = 1 << 16
 """Cells of a line or a grid."""
 MOST_PAIRED_CELLS = 1 << 11
 """Cells of any other space: pairs of cells are looked at."""
@@ -25,7 +25,7 @@ Space = Finite | Grid | Line
 
 def most_cells(domain: Domain) -> int:
     """Return how many cells of a domain can be projected in reasonable time and memory."""
-    levels = range(MOST_CELLS.bit_length() - 1, MOST_PAIRED_CELLS.bit_length() - 1, -1)
+    levels = range(MOST_GRID_CELLS.bit_length() - 1, MOST_PAIRED_CELLS.bit_length() - 1, -1)
     return next((1 << level for level in levels if _is_light(domain, level)), MOST_PAIRED_CELLS)
 
 
@@ -80,7 +80,7 @@ def project(space: Space, place: NDArray[np.int64], noisy: Mass, total: int) -> 
 
 
 def _is_light(domain: Domain, level: int) -> bool:
-    """Say whether the cells of a level are a line, or a grid with few enough arcs: 3^d - 1 a cell, or more."""
+    """Say whether the cells of a level are a line, or a grid with few enough arcs: 3^d - 1 per cell, or more."""
     return _is_line(domain) or (_is_grid(domain) and _grid_arcs(domain, level) <= MOST_ARCS)
 
 

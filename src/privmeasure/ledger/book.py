@@ -28,7 +28,7 @@ from privmeasure.privacy import LARGEST_EPSILON, Neighbours, Privacy, exact_epsi
 
 LARGEST_TERM = 10**30
 """The largest denominator of an epsilon or a cap ..."""
-LARGEST_SUM = 10**300
+LARGEST_ACCOUNT = 10**300
 """... and of all epsilons of an account together: beyond, Python would not write the sum."""
 
 
@@ -66,7 +66,7 @@ class Ledger:
         account = Account(dataset.strip(), promise.epsilon, promise.neighbours, promise.rows_per_person, now()[:10])
         with file.writing(self.path, create=True) as connection:
             for other in file.contents(connection).accounts:
-                if names.folded(other.dataset) == names.folded(dataset):
+                if names.fold(other.dataset) == names.fold(dataset):
                     raise ArgumentError(
                         f"{other.dataset!r} has an account already, and a cap is set once. Another name for the same "
                         "data would hide what was spent. `privmeasure ledger show` says what is left, and "
@@ -116,7 +116,7 @@ class Ledger:
             spent = total(book.of(account.dataset)[0])
             if spent + privacy.epsilon > account.cap:
                 raise BudgetError(_refusal(account, spent, privacy.epsilon))
-            if (spent + privacy.epsilon).denominator > LARGEST_SUM:
+            if (spent + privacy.epsilon).denominator > LARGEST_ACCOUNT:
                 raise ArgumentError(
                     "epsilon would make the exact sum of the account too long to write. Use short decimals: 0.1, 0.25."
                 )
@@ -313,7 +313,7 @@ def _release_file(path: Path) -> _ReleaseFile:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist. Check the path of the release.")
     try:
-        header, _ = files.read(path)
+        header, _ = files.read_release(path)
         origin, privacy = Origin.from_header(header), Privacy.from_json(header["plan"]["privacy"])
     except (LookupError, TypeError, AttributeError, ArgumentError):
         raise ReleaseFileError(f"{path} has a header that cannot be read. Get the file again.") from None

@@ -21,10 +21,10 @@ from privmeasure.ledger.records import Account, Contents, Entry, Raise
 from privmeasure.origin import new_id
 from privmeasure.privacy import read_fraction
 
-FORMAT, FIRST = 2, 1
+LEDGER_FORMAT, FIRST = 2, 1
 APPLICATION = 0x70_6D_6C_67
 """Marks an SQLite file as one of ours ("pmlg")."""
-PATIENCE = 60.0
+LOCK_PATIENCE = 60.0
 """Seconds to wait for another process that holds the file."""
 
 ACCOUNTS = """CREATE TABLE account (dataset TEXT PRIMARY KEY, cap TEXT NOT NULL, neighbours TEXT NOT NULL,
@@ -80,20 +80,20 @@ def _connected(path: Path, *, create: bool) -> Iterator[sqlite3.Connection]:
         raise LedgerFileError(f"The folder {path.parent} does not exist: create it, or choose another place.")
     address = f"file:{quote(os.fspath(path))}?mode={'rwc' if create else 'rw'}"
     try:
-        with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE, isolation_level=None)) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
             yield connection
     except sqlite3.Error as error:
-        raise LedgerFileError(explain(path, error)) from None
+        raise LedgerFileError(explain_refusal(path, error)) from None
 
 
-def explain(path: Path, error: sqlite3.Error) -> str:
+def explain_refusal(path: Path, error: sqlite3.Error) -> str:
     """Say what an SQLite error means; its own text could only show the names of our tables."""
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         return f"{path} or its folder cannot be written. Ask for write access: every release must be booked."
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return f"{path} has been held by another process for {PATIENCE:g} s. Try again when that one is done."
+        return f"{path} has been held by another process for {LOCK_PATIENCE:g} s. Try again when that one is done."
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return f"{path} could not be written: the disk is full or fails. Nothing was booked. Make room, then try again."
     return f"{path} is not a ledger, or is damaged. Check the path, or take it from a backup."
@@ -113,15 +113,15 @@ def _check_kind(path: Path, connection: sqlite3.Connection, *, create: bool) -> 
             raise LedgerFileError(f"{path} is empty. Begin a ledger with `privmeasure ledger open`.")
     elif connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise LedgerFileError(f"{path} is an SQLite file of another program, not a ledger. Check the path.")
-    elif not FIRST <= (version := _version(connection)) <= FORMAT:
-        raise LedgerFileError(f"{path} has format {version}, this version reads {FORMAT}. Update privmeasure.")
+    elif not FIRST <= (version := _version(connection)) <= LEDGER_FORMAT:
+        raise LedgerFileError(f"{path} has format {version}, this version reads {LEDGER_FORMAT}. Update privmeasure.")
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
     for statement in (ACCOUNTS, ENTRIES.format(name="entry"), RAISES):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute(f"PRAGMA user_version = {LEDGER_FORMAT}")
 
 
 # -------------------------------------------------------------------------------------------------------- migration
@@ -140,7 +140,7 @@ def _migrate(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE entry")
     connection.execute("ALTER TABLE entry_2 RENAME TO entry")
     connection.execute(RAISES)
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute(f"PRAGMA user_version = {LEDGER_FORMAT}")
 
 
 def _keep_copy(path: Path) -> None:

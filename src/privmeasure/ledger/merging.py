@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privmeasure.errors import LedgerFileError
-from privmeasure.ledger.names import folded
+from privmeasure.ledger.names import fold
 from privmeasure.ledger.records import Account, Contents, Entry, Raise, State
 
 RANK: dict[State, int] = {"pending": 0, "freed": 1, "spent": 2}
@@ -63,7 +63,7 @@ def _same_names(mine: Contents, other: Contents) -> dict[str, str]:
     sides: dict[str, tuple[set[str], set[str]]] = {}
     for side, book in enumerate((mine, other)):
         for account in book.accounts:
-            sides.setdefault(folded(account.dataset), (set(), set()))[side].add(account.dataset)
+            sides.setdefault(fold(account.dataset), (set(), set()))[side].add(account.dataset)
     names: dict[str, str] = {}
     for one, two in sides.values():
         if not one or one <= two or two <= one:

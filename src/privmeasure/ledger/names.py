@@ -24,7 +24,7 @@ ALIKE = str.maketrans(
 """Dashes and apostrophes that programs put in the place of those on the keyboard."""
 
 
-def folded(name: str) -> str:
+def fold(name: str) -> str:
     """Return what two names of one data set have in common.
 
     Examples:
@@ -41,7 +41,7 @@ def collisions(accounts: Iterable[Account]) -> list[list[str]]:
     """Return the names that mean the same data set and have accounts of their own: only older books have them."""
     groups: dict[str, list[str]] = {}
     for account in accounts:
-        groups.setdefault(folded(account.dataset), []).append(account.dataset)
+        groups.setdefault(fold(account.dataset), []).append(account.dataset)
     return [names for names in groups.values() if len(names) > 1]
 
 
@@ -49,7 +49,7 @@ def find(accounts: Sequence[Account], dataset: str, where: str) -> Account:
     """Return the account of a name: the one that is spelled so, or the only one that means the same."""
     text = dataset if isinstance(dataset, str) else ""
     same = [account for account in accounts if account.dataset == text]
-    same = same or [account for account in accounts if folded(account.dataset) == folded(text)]
+    same = same or [account for account in accounts if fold(account.dataset) == fold(text)]
     if not same:
         known = ", ".join(repr(account.dataset) for account in accounts) or "none yet"
         raise ArgumentError(
@@ -66,7 +66,7 @@ def check_name(dataset: str) -> None:
     """Refuse a name that is a path, a hash of the data, or cannot be read as it is written."""
     check_text("dataset", dataset, LONGEST_NAME)
     plain = unicodedata.normalize("NFKC", dataset)
-    if not folded(dataset) or re.search(r"[/\\]", plain) or re.fullmatch(r"[0-9a-fA-F]{32,}", plain.strip()):
+    if not fold(dataset) or re.search(r"[/\\]", plain) or re.fullmatch(r"[0-9a-fA-F]{32,}", plain.strip()):
         raise ArgumentError(
             f"dataset must be a name that you give to the data, like 'survey 2024', got {dataset!r}. A path or a hash "
             "of the data does not belong into a ledger that others may read."

@@ -17,7 +17,7 @@ from privmeasure.domains import Floats
 from privmeasure.mechanisms.tree import add_noise
 from privmeasure.model.graph import Model
 from privmeasure.model.pairs import Pair
-from privmeasure.model.ranks import Blocks, Groups, merged, rank
+from privmeasure.model.ranks import Blocks, Groups, merge_groups, rank
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import LEVELS, Key
 from privmeasure.noise.law import LAPLACE, Law
@@ -208,7 +208,7 @@ class TruePairs:
         """Return the PRIVATE counts of a pair on public groups: sums of disjoint cells, so still a histogram."""
         (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, side)
         table = self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
-        return np.asarray(merged(table, rows, columns), np.int64)
+        return np.asarray(merge_groups(table, rows, columns), np.int64)
 
     def _price(self, t: int, layer: int) -> int:
         """Return what the noise of its table would take off a pair's worth: public."""

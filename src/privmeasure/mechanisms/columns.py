@@ -29,7 +29,7 @@ from privmeasure.errors import ArgumentError
 from privmeasure.estimates.linear import Estimate, noise_variance
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.choice import RankedColumn, TruePairs
-from privmeasure.mechanisms.tree import consistent_leaves, kept_counts, noisy_levels, total_estimate
+from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, noisy_levels, total_estimate
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank
 from privmeasure.noise.entropy import Key
@@ -145,7 +145,7 @@ class ColumnTree:
             pair_sides=pairs.sides,
             diameter=self.domain.diameter(0),
             law=self.law,
-            memory_bytes=6 * (sum(kept) ** 2 - sum(size**2 for size in kept))  # 12 bytes a cell of every pair
+            memory_bytes=6 * (sum(kept) ** 2 - sum(size**2 for size in kept))  # 12 bytes per cell of every pair
             + sum(column.memory_bytes for column in columns),
         )
         checked = [self.privacy.scale(split.size)] if split.size else []
@@ -242,7 +242,7 @@ class ColumnTree:
     ) -> CellMeasure:
         """Return the released measure of one column: post-processing."""
         space, own = self.spaces[j], plan.columns[j]
-        kept = kept_counts(space, noisy, own.depth)
+        kept = keep_counts(space, noisy, own.depth)
         mass = consistent_leaves(space, noisy, variances, plan.rows, own.depth, DEFAULT, root=best)
         cells = np.flatnonzero(mass)
         return CellMeasure(

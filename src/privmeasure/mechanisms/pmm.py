@@ -153,7 +153,7 @@ class PMM:
         )
 
     def _memory(self, depth: int, rows: int, *, lazy: bool) -> int:
-        """Return about how many bytes the tree takes beside the data: 16 a cell, 56 where the tree is uneven.
+        """Return about how many bytes the tree takes beside the data: 16 per cell, 56 where the tree is uneven.
 
         Up to `MOST_KEPT` cells the noisy counts stay with the release: 4 bytes more for each cell that is measured.
         """

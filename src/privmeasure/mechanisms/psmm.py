@@ -18,7 +18,7 @@ from privmeasure.domains import Cells, Domain, check_own, is_ours
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.projection import Space, cell_space, check_cells, most_cells, project
 from privmeasure.mechanisms.base import gate, public_total, whole_rows
-from privmeasure.mechanisms.tree import add_noise, kept_counts
+from privmeasure.mechanisms.tree import add_noise, keep_counts
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LAPLACE, LawName, check_scale
@@ -216,5 +216,5 @@ class PSMM:
             placement=self.placement,
             private=key.private,
             origin=Origin.of(key.release_id),
-            noisy=kept_counts(self.domain, {level: kept} if level else {}, level),
+            noisy=keep_counts(self.domain, {level: kept} if level else {}, level),
         )

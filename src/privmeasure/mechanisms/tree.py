@@ -24,7 +24,7 @@ from privmeasure.plans.recipe import Recipe
 from privmeasure.releases.cells import Noisy
 from privmeasure.threads import in_threads
 
-CHUNK = 1 << 16
+TASK_CELLS = 1 << 16
 """Cells that one task works on."""
 MOST_KEPT = 1 << 22
 """The largest tree whose noisy counts stay with the release, for its certificate: a public limit."""
@@ -52,14 +52,14 @@ def tree_masses(
     that number with the noise of level 0, which was drawn before; `scales` lists level 0 in the second case alone.
 
     Guarantee:  privacy   (sum over levels > 0 of sensitivity / scale)-DP; after the noise all is post-processing
-                cost      O(2^depth) in about 16 bytes a cell; lazily, O(occupied cells)
+                cost      O(2^depth) in about 16 bytes per cell; lazily, O(occupied cells)
     References: [HVZ23] Algorithms 3 and 4
     """
     if lazy:
         return *lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], law, key, part=part), None
     noisy = noisy_levels(counts, scales, depth, law, key, part=part, threads=threads)
     variances = {level: noise_variance(scale, law) for level, scale in scales.items()}
-    kept = kept_counts(domain, noisy, depth)  # noise was added: nothing private is copied
+    kept = keep_counts(domain, noisy, depth)  # noise was added: nothing private is copied
     mass = consistent_leaves(domain, noisy, variances, total, depth, recipe)
     cells = np.flatnonzero(mass)
     return cells.astype(np.uint64), mass[cells], kept
@@ -101,7 +101,7 @@ def total_estimate(
     return float(z[0]), float(c[0])
 
 
-def kept_counts(domain: Domain, noisy: Mapping[int, Estimate], depth: int) -> Noisy | None:
+def keep_counts(domain: Domain, noisy: Mapping[int, Estimate], depth: int) -> Noisy | None:
     """Return a copy of the noisy counts of every measured level, in 32 bits where they fit: released values.
 
     A cell that does not exist has 0: its noise says nothing. None beyond `MOST_KEPT` cells.
@@ -160,10 +160,10 @@ def add_noise(counts: Mass, level: int, law: Law, key: Key, part: int, threads: 
     """Add to every count of a level, in place, the noise of its position."""
 
     def add(task: int) -> None:
-        cells = np.arange(task * CHUNK, min((task + 1) * CHUNK, len(counts)), dtype=np.uint64)
-        counts[task * CHUNK : task * CHUNK + len(cells)] += law.draw(key, part=part, level=level, cells=cells)
+        cells = np.arange(task * TASK_CELLS, min((task + 1) * TASK_CELLS, len(counts)), dtype=np.uint64)
+        counts[task * TASK_CELLS : task * TASK_CELLS + len(cells)] += law.draw(key, part=part, level=level, cells=cells)
 
-    in_threads(add, -(-len(counts) // CHUNK), threads)
+    in_threads(add, -(-len(counts) // TASK_CELLS), threads)
     return counts
 
 

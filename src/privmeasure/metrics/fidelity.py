@@ -21,13 +21,13 @@ from privmeasure.errors import ArgumentError
 from privmeasure.metrics.wasserstein import sliced_wasserstein
 from privmeasure.transport.line import line_wasserstein
 
-BINS = 32
+COLUMN_BINS = 32
 """Equal bins of a column of numbers, for total variation."""
-DENSE = 1 << 22
+DENSE_PAIRS = 1 << 22
 """Pairs of bins up to which a table of pairs is one array."""
-STAMP = "CONFIDENTIAL: computed from the real table, not differentially private. Do not publish."
+REAL_TABLE_STAMP = "CONFIDENTIAL: computed from the real table, not differentially private. Do not publish."
 
-Codes = NDArray[np.int64]
+BinCodes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Fidelity:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that begins with its stamp."""
         return {
-            "confidential": STAMP,
+            "confidential": REAL_TABLE_STAMP,
             "w1": asdict(self.w1),
             "one_way": asdict(self.one_way),
             "two_way": asdict(self.two_way) if self.two_way else None,
@@ -125,7 +125,7 @@ def fidelity(
         if points.ndim != 2 or points.shape[1] != len(axes) or len(points) == 0:
             raise ArgumentError(f"{name} must be at least one row of {len(axes)} columns, as the domain has.")
     if len(titles) != len(axes):
-        raise ArgumentError(f"names must be {len(axes)} names, one a column, got {len(titles)}.")
+        raise ArgumentError(f"names must be {len(axes)} names, one per column, got {len(titles)}.")
     rng = np.random.default_rng(seed)
     tables = [real, synthetic, real[rng.integers(0, len(real), len(synthetic))]]  # the last: an i.i.d. resample
     places = [np.column_stack([axis.place(table[:, i]) for i, axis in enumerate(axes)]) for table in tables]
@@ -159,7 +159,7 @@ class _Axis:
 
     @property
     def bins(self) -> int:
-        return (self.categories or BINS) + self.nullable  # the last is for missing values
+        return (self.categories or COLUMN_BINS) + self.nullable  # the last is for missing values
 
     def place(self, values: Floats) -> Floats:
         if self.categories:
@@ -168,13 +168,13 @@ class _Axis:
         share = np.clip((np.where(missing, self.low, values) - self.low) / (self.high - self.low), 0, 1)
         return np.where(missing & self.nullable, -1.0, share)
 
-    def bin(self, values: Floats) -> Codes:
+    def bin(self, values: Floats) -> BinCodes:
         missing = np.isnan(values)
         if self.categories:
             code = np.clip(np.rint(np.where(missing, 0, values)), 0, self.categories - 1)
         else:
             share = (np.where(missing, self.low, values) - self.low) / (self.high - self.low)
-            code = np.clip(np.floor(share * BINS), 0, BINS - 1)
+            code = np.clip(np.floor(share * COLUMN_BINS), 0, COLUMN_BINS - 1)
         return np.where(missing & self.nullable, self.bins - 1, code).astype(np.int64)
 
 
@@ -197,15 +197,15 @@ def _axes(domain: Domain) -> list[_Axis]:
     raise ArgumentError(f"fidelity does not know how to compare columns of {type(domain).__name__}.")
 
 
-def _variation(x: Codes, y: Codes, bins: int) -> float:
+def _variation(x: BinCodes, y: BinCodes, bins: int) -> float:
     p, q = (np.bincount(codes, minlength=bins) / len(codes) for codes in (x, y))
     return min(1.0, float(np.abs(p - q).sum() / 2))  # floats may pass 1 by a hair
 
 
-def _joint_variation(x: list[Codes], y: list[Codes], i: int, j: int, axes: list[_Axis]) -> float:
+def _joint_variation(x: list[BinCodes], y: list[BinCodes], i: int, j: int, axes: list[_Axis]) -> float:
     a, b = (table[i] * axes[j].bins + table[j] for table in (x, y))
     size = axes[i].bins * axes[j].bins
-    if size > DENSE:  # many categories: only the pairs that occur
+    if size > DENSE_PAIRS:  # many categories: only the pairs that occur
         distinct, places = np.unique(np.concatenate((a, b)), return_inverse=True)
         a, b, size = places[: len(a)], places[len(a) :], len(distinct)
     return _variation(a, b, size)

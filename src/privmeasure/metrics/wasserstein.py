@@ -24,17 +24,17 @@ from privmeasure.transport.line import (
     masses,
 )
 
-Method = Literal["auto", "exact", "grid", "sliced", "subsample"]
-Whole = NDArray[np.int64]
+DistanceMethod = Literal["auto", "exact", "grid", "sliced", "subsample"]
+WholeMasses = NDArray[np.int64]
 
 AUTO_PAIRS = 1 << 20
 """Pairs of distinct points up to which "auto" takes all of them: a few seconds; four times as many where it is an
 assignment (equally many points of equal weight)."""
-BINS = {1: 4096, 2: 128, 3: 32}
+AXIS_CELLS = {1: 4096, 2: 128, 3: 32}
 """Cells along the longest axis, by dimension."""
 QUANTA = 1 << 40
 """Masses that are not whole numbers are apportioned as so many units."""
-ADVICE = 'Use method="grid" (up to three dimensions) or method="subsample".'
+OTHER_METHODS = 'Use method="grid" (up to three dimensions) or method="subsample".'
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def wasserstein(
     domain: Domain | None = None,
     weights_x: ArrayLike | None = None,
     weights_y: ArrayLike | None = None,
-    method: Method = "auto",
+    method: DistanceMethod = "auto",
     bins: int | None = None,
     directions: int = 200,
     samples: int = 2000,
@@ -117,8 +117,8 @@ def wasserstein(
         1.5
     """
     pair = _checked_pair(x, y, domain, weights_x, weights_y)
-    if method not in get_args(Method):
-        raise ArgumentError(f"method must be one of {', '.join(get_args(Method))}, got {method!r}.")
+    if method not in get_args(DistanceMethod):
+        raise ArgumentError(f"method must be one of {', '.join(get_args(DistanceMethod))}, got {method!r}.")
     if method == "auto":
         method = _best_method(pair)
     if method == "sliced":
@@ -155,14 +155,14 @@ def sliced_wasserstein(
 # ---------------------------------------------------------------------------------------------------- methods
 
 
-def _best_method(pair: _Pair) -> Method:
+def _best_method(pair: _Pair) -> DistanceMethod:
     pairs = len(pair.x) * len(pair.y)
     if _closed_form(pair) is not None or pairs <= AUTO_PAIRS or (_is_assignment(pair) and pairs <= 4 * AUTO_PAIRS):
         return "exact"
     source, target, *_ = _net(pair)
     if len(source) * len(target) <= AUTO_PAIRS:
         return "exact"
-    return "grid" if isinstance(pair.domain, Box | None) and pair.x.shape[1] in BINS else "subsample"
+    return "grid" if isinstance(pair.domain, Box | None) and pair.x.shape[1] in AXIS_CELLS else "subsample"
 
 
 def _is_assignment(pair: _Pair) -> bool:
@@ -174,12 +174,12 @@ def _exact(pair: _Pair) -> Distance:
     if closed is not None:
         return Distance(closed(), "exact")
     if _is_assignment(pair):
-        check_arcs(len(pair.x) * len(pair.y), f"{len(pair.x)} by {len(pair.y)} points", ADVICE)
+        check_arcs(len(pair.x) * len(pair.y), f"{len(pair.x)} by {len(pair.y)} points", OTHER_METHODS)
         return Distance(_assign(_distances(pair.domain, pair.x, pair.y)), "exact")
     source, target, signed, unit, misplaced = _net(pair)
     if not len(source) or not len(target):
         return Distance(0.0, "exact")
-    check_arcs(len(source) * len(target), f"{len(source)} by {len(target)} distinct points", ADVICE)
+    check_arcs(len(source) * len(target), f"{len(source)} by {len(target)} distinct points", OTHER_METHODS)
     lengths = _distances(pair.domain, source, target)
     tails, heads = np.divmod(np.arange(lengths.size), len(target))
     flows, _ = min_cost_flow(tails, len(source) + heads, whole_costs(lengths.ravel()), None, signed)
@@ -213,7 +213,7 @@ def _on_grid(pair: _Pair, bins: int | None) -> Distance:
     if not isinstance(pair.domain, Box | None):
         raise ArgumentError(f'method="grid" needs the l_infinity metric of a Box or no domain, got {pair.domain!r}.')
     d = pair.x.shape[1]
-    bins = BINS.get(d) if bins is None else bins
+    bins = AXIS_CELLS.get(d) if bins is None else bins
     if bins is None or isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise ArgumentError(f"bins must be a whole number of at least 1 (and given beyond 3 dimensions), got {bins!r}.")
     x, y = _scaled(pair)
@@ -319,7 +319,7 @@ def _scaled(pair: _Pair) -> tuple[Points, Points]:
     return (pair.x - low) * scale, (pair.y - low) * scale
 
 
-def _whole_masses(pair: _Pair) -> tuple[Whole, Whole, float, float]:
+def _whole_masses(pair: _Pair) -> tuple[WholeMasses, WholeMasses, float, float]:
     """Return the masses in whole numbers with equal totals, the mass of one unit, and how much rounding misplaces."""
     if pair.even:
         common = math.lcm(len(pair.x), len(pair.y))
@@ -332,7 +332,7 @@ def _whole_masses(pair: _Pair) -> tuple[Whole, Whole, float, float]:
     return apportion(pair.mass_x, QUANTA), apportion(pair.mass_y, QUANTA), unit, len(both) * unit
 
 
-def _net(pair: _Pair) -> tuple[Points, Points, Whole, float, float]:
+def _net(pair: _Pair) -> tuple[Points, Points, WholeMasses, float, float]:
     """Return the distinct points with too much and too little mass, their signed masses, the unit, what is misplaced.
 
     What x and y have in common stays where it is: by the triangle inequality that costs nothing.
@@ -361,7 +361,7 @@ def _checked_points(name: str, points: ArrayLike, domain: Domain | None) -> Poin
     try:
         matrix = np.asarray(points, np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a matrix of numbers, one row a point.") from None
+        raise ArgumentError(f"{name} must be a matrix of numbers, one row per point.") from None
     if matrix.ndim == 1:
         matrix = matrix[:, np.newaxis]
     if matrix.ndim != 2 or 0 in matrix.shape:

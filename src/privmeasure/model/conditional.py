@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Floats
-from privmeasure.model.drawing import BLOCK, Key
+from privmeasure.model.drawing import GROUPS_TOGETHER, SortKey
 from privmeasure.model.ranks import Groups
 from privmeasure.rounding import TINY
 
@@ -48,7 +48,7 @@ LEAST_WEIGHT, LEAST_FACTOR = 1e-20, np.float32(1e-30)
 least normal number is about 1e-38."""
 TRACE = 1e-9
 """Of a column's own shares, added to weights: where tables leave a combination nothing, the column itself decides."""
-NOTHING = 1e-200
+IMPOSSIBLE = 1e-200
 """Weights below are those of combinations that cannot occur."""
 
 Factor = NDArray[np.floating[Any]]
@@ -64,7 +64,7 @@ class Parent:
     """
 
     table: Floats
-    key: Key
+    key: SortKey
     child_groups: Groups
     allowed: Bools | None = None
 
@@ -73,12 +73,12 @@ class Parent:
 class Combinations:
     """The combinations of the parents' groups that occur: which one every row has, and the groups of each."""
 
-    of_row: Key
-    groups: tuple[Key, ...]
+    of_row: SortKey
+    groups: tuple[SortKey, ...]
     counts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, keys: Sequence[Key], sizes: Sequence[int]) -> "Combinations":
+    def of(cls, keys: Sequence[SortKey], sizes: Sequence[int]) -> "Combinations":
         """Find them among the rows."""
         code, radix = np.zeros(len(keys[0]), np.int64), 1
         for key, size in zip(keys, sizes, strict=True):
@@ -104,7 +104,7 @@ class Conditional:
     base: Floats
     factors: tuple[Factor, ...]
 
-    def weights(self, groups: Sequence[Key]) -> Weights:
+    def weights(self, groups: Sequence[SortKey]) -> Weights:
         """Return a row of weights for each combination; none is without weight."""
         product = self.factors[0].take(groups[0], axis=0)
         for factor, group in zip(self.factors[1:], groups[1:], strict=True):
@@ -151,7 +151,7 @@ def _step(target: Floats, have: Floats) -> Floats:
 
 def _over(count: Floats, weight: Floats) -> Floats:
     """Return count / weight, 0 where facts leave a combination no weight: it says nothing about the factors."""
-    return np.divide(count, weight, out=np.zeros_like(count), where=weight > NOTHING)
+    return np.divide(count, weight, out=np.zeros_like(count), where=weight > IMPOSSIBLE)
 
 
 def _start(parent: Parent, cells: int) -> Floats:
@@ -234,8 +234,8 @@ def _chosen(rows: Combinations) -> NDArray[np.int64]:
 def _balanced(fitted: Conditional, margin: Floats, rows: Combinations) -> Conditional:
     """Return the conditional whose column has its margin over all combinations, not only those it was fitted on."""
     have = np.zeros(len(margin))
-    for start in range(0, len(rows.counts), BLOCK):
-        here = slice(start, start + BLOCK)
+    for start in range(0, len(rows.counts), GROUPS_TOGETHER):
+        here = slice(start, start + GROUPS_TOGETHER)
         weights = fitted.weights([group[here] for group in rows.groups])
         have += np.einsum("r,rc->c", rows.counts[here] / weights.sum(axis=1), weights)
     step = margin * (have.sum() / margin.sum()) / np.maximum(have, LEAST_OF_COLUMN)
@@ -245,7 +245,7 @@ def _balanced(fitted: Conditional, margin: Floats, rows: Combinations) -> Condit
 class _Sums:
     """Adds up the rows of a matrix by group."""
 
-    def __init__(self, groups: Key, size: int) -> None:
+    def __init__(self, groups: SortKey, size: int) -> None:
         self._order = np.argsort(groups.astype(np.uint16) if size <= 1 << 16 else groups, kind="stable")
         ordered = groups[self._order]
         self._starts = np.flatnonzero(np.diff(ordered, prepend=-1))

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 from privmeasure.domains import Floats
 from privmeasure.model.ranks import Groups
 
-Key = NDArray[np.signedinteger[Any]]
+SortKey = NDArray[np.signedinteger[Any]]
 """For every row the number of its group: all rows of a group are drawn from one distribution."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """The golden ratio less 1, in units of 2^-64: arithmetic modulo 1 is that of words."""
-BLOCK = 1 << 14
+GROUPS_TOGETHER = 1 << 14
 """Groups whose distributions are held at a time."""
 
 
-def by_group(key: Key, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def by_group(key: SortKey, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the rows sorted by group, in a fresh random order inside each.
 
     Fresh for every column: two columns that are drawn given a third are then independent given it. With one order for
@@ -32,7 +32,7 @@ def by_group(key: Key, size: int, rng: np.random.Generator) -> NDArray[np.int64]
 
 
 def draw(
-    key: Key, size: int, weights: Callable[[slice], NDArray[np.floating[Any]]], rng: np.random.Generator
+    key: SortKey, size: int, weights: Callable[[slice], NDArray[np.floating[Any]]], rng: np.random.Generator
 ) -> NDArray[np.int32]:
     """Return for every row a number drawn in proportion to the weights of its group.
 
@@ -43,8 +43,8 @@ def draw(
     order = by_group(key, size, rng)
     counts, starts = np.bincount(key, minlength=size), _golden(size, rng)
     drawn, done = np.empty(len(key), np.int32), 0
-    for first in range(0, size, BLOCK):
-        here = slice(first, min(first + BLOCK, size))
+    for first in range(0, size, GROUPS_TOGETHER):
+        here = slice(first, min(first + GROUPS_TOGETHER, size))
         rows = int(counts[here].sum())
         if rows:
             ladder = np.cumsum(weights(here), axis=1, dtype=np.float64)
@@ -79,7 +79,7 @@ def _golden(count: int, rng: np.random.Generator) -> Floats:
     return np.asarray(words * 2.0**-53, np.float64)
 
 
-def inside(ranks: Groups, mass: Floats, cell: Key, rng: np.random.Generator) -> NDArray[np.int64]:
+def inside(ranks: Groups, mass: Floats, cell: SortKey, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return for every row, given its rank cell, one of the cells of that group, in proportion to the mass.
 
     Systematic inside each group, as in `draw`, so that cells come out in the proportions of the released column.

@@ -7,17 +7,17 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Floats
 from privmeasure.model.conditional import Combinations, Conditional, Parent, conditional
-from privmeasure.model.drawing import Key, draw
-from privmeasure.model.pairs import Pair, pair_table, raked
+from privmeasure.model.drawing import SortKey, draw
+from privmeasure.model.pairs import Pair, pair_table, rake
 from privmeasure.model.ranks import Groups
 from privmeasure.rounding import TINY
 
-Table = tuple[Floats, Groups, Groups]
+GroupedTable = tuple[Floats, Groups, Groups]
 """Masses of a pair, and the maps from rank cells of its two columns to rows and columns of the masses."""
-Cells = NDArray[np.int32]
+RankCells = NDArray[np.int32]
 """A rank cell for every row."""
 
-Law = tuple[list[int], Conditional] | None
+DrawnGiven = tuple[list[int], Conditional] | None
 """The parents of a column and its distribution given them; None for a column without parents."""
 
 FITTED_ON = 1 << 16
@@ -45,16 +45,16 @@ class Model:
     def __init__(
         self,
         margins: Sequence[Floats],
-        tables: Mapping[tuple[int, int], Table],
+        tables: Mapping[tuple[int, int], GroupedTable],
         *,
         forbidden: Mapping[tuple[int, int], Bools] | None = None,
     ) -> None:
         """Take masses of the rank cells of each column, and those of pairs of columns."""
         self.margins = [np.asarray(margin, np.float64) for margin in margins]
-        self._tables: dict[tuple[int, int], Table] = {}
+        self._tables: dict[tuple[int, int], GroupedTable] = {}
         self._allowed: dict[tuple[int, int], Bools] = {}
         self._strength: dict[tuple[int, int], float] = {}
-        self._fitted: dict[int, dict[int, Law]] = {}
+        self._fitted: dict[int, dict[int, DrawnGiven]] = {}
         for (i, j), table in tables.items():
             self._add(i, j, table)
         for (i, j), never in (forbidden or {}).items():
@@ -71,7 +71,7 @@ class Model:
         forbidden: Mapping[tuple[int, int], Bools] | None = None,
     ) -> "Model":
         """Return the model of measured pairs: of their tables, made consistent with the margins."""
-        tables: dict[tuple[int, int], Table] = {
+        tables: dict[tuple[int, int], GroupedTable] = {
             (pair.first, pair.second): (
                 pair_table(pair, margins[pair.first], margins[pair.second], float(total)),
                 pair.first_groups,
@@ -81,7 +81,7 @@ class Model:
         }
         return cls(margins, tables, forbidden=forbidden)
 
-    def _add(self, i: int, j: int, table: Table) -> None:
+    def _add(self, i: int, j: int, table: GroupedTable) -> None:
         masses, rows, columns = table
         self._tables[i, j], self._tables[j, i] = (masses, rows, columns), (masses.T, columns, rows)
         independent = np.outer(masses.sum(axis=1), masses.sum(axis=0)) / max(masses.sum(), TINY)
@@ -99,7 +99,7 @@ class Model:
                 for margin, groups in ((self.margins[i], rows), (self.margins[j], columns))
             ]
             masses = table[np.ix_(rows, columns)] * np.outer(*inside)
-        masses = raked(masses * allowed, self.margins[i], self.margins[j])
+        masses = rake(masses * allowed, self.margins[i], self.margins[j])
         self._add(i, j, (masses, np.arange(len(masses)), np.arange(masses.shape[1])))
         self._allowed[i, j], self._allowed[j, i] = allowed, allowed.T
 
@@ -119,11 +119,11 @@ class Model:
                 strongest[c] = max(strongest[c], self._strength[c, column])
         return order
 
-    def sample(self, n: int, rng: np.random.Generator) -> list[Cells]:
+    def sample(self, n: int, rng: np.random.Generator) -> list[RankCells]:
         """Return n rows: for each column the rank cells."""
         return self._sample(self.order(), n, rng)[0]
 
-    def given(self, column: int, cells: Cells, rng: np.random.Generator) -> list[Cells]:
+    def given(self, column: int, cells: RankCells, rng: np.random.Generator) -> list[RankCells]:
         """Return rows whose rank cells in one column are given, the others drawn given these.
 
         Columns come in the order that begins with that one. Where some column has several parents another order is
@@ -134,14 +134,16 @@ class Model:
         self._draw_next(order[1:], self._laws(order), drawn, len(cells), rng)
         return [drawn[c] for c in range(len(self.margins))]
 
-    def among(self, column: int, n: int, meant: Callable[[Cells], Bools], rng: np.random.Generator) -> list[Cells]:
+    def among(
+        self, column: int, n: int, meant: Callable[[RankCells], Bools], rng: np.random.Generator
+    ) -> list[RankCells]:
         """Return those of n rows that are meant, as their rank cells in one column tell.
 
         Columns come in the order of `sample`; after that one, only rows that are kept go on.
         """
         order = self.order()
         laws, head = self._laws(order), order.index(column) + 1
-        drawn: dict[int, Cells] = {}
+        drawn: dict[int, RankCells] = {}
         self._draw_next(order[:head], laws, drawn, n, rng)
         keep = np.flatnonzero(meant(drawn[column]))
         drawn = {c: cells.take(keep) for c, cells in drawn.items()}
@@ -158,7 +160,7 @@ class Model:
         several = any(len(self._near[c].intersection(order[:i])) > 1 for i, c in enumerate(order))
         return column == order[0] or not several
 
-    def _laws(self, order: Sequence[int]) -> dict[int, Law]:
+    def _laws(self, order: Sequence[int]) -> dict[int, DrawnGiven]:
         """Return conditionals that are fitted to rows of the whole model: rows that are chosen are not like them."""
         if order[0] not in self._fitted:  # always the same rows: what is drawn depends on the seed alone
             self._fitted[order[0]] = self._sample(order, FITTED_ON, np.random.default_rng(0))[1]
@@ -167,8 +169,8 @@ class Model:
     def _draw_next(
         self,
         columns: Sequence[int],
-        laws: Mapping[int, Law],
-        drawn: dict[int, Cells],
+        laws: Mapping[int, DrawnGiven],
+        drawn: dict[int, RankCells],
         n: int,
         rng: np.random.Generator,
     ) -> None:
@@ -183,10 +185,12 @@ class Model:
             rows = Combinations.of([p.key for p in parents], [len(p.table) for p in parents])
             drawn[c] = _drawn(conditional_, rows, rng)
 
-    def _sample(self, order: Sequence[int], n: int, rng: np.random.Generator) -> tuple[list[Cells], dict[int, Law]]:
+    def _sample(
+        self, order: Sequence[int], n: int, rng: np.random.Generator
+    ) -> tuple[list[RankCells], dict[int, DrawnGiven]]:
         """Return rows, and for each column its parents and its distribution given them."""
-        drawn: dict[int, Cells] = {}
-        fitted: dict[int, Law] = {}
+        drawn: dict[int, RankCells] = {}
+        fitted: dict[int, DrawnGiven] = {}
         for c in order:
             names = [s for s in order if s in drawn and s in self._near[c]]
             # the largest table first, as the conditional has them
@@ -198,18 +202,18 @@ class Model:
             drawn[c], fitted[c] = _drawn(law, rows, rng), (names, law)
         return [drawn[c] for c in range(len(self.margins))], fitted
 
-    def _parents(self, column: int, names: Sequence[int], drawn: Mapping[int, Cells]) -> list[Parent]:
+    def _parents(self, column: int, names: Sequence[int], drawn: Mapping[int, RankCells]) -> list[Parent]:
         parents = []
         for s in names:
             table, rows, columns = self._tables[s, column]
-            key: Key = drawn[s] if len(rows) == len(table) else rows.take(drawn[s])
+            key: SortKey = drawn[s] if len(rows) == len(table) else rows.take(drawn[s])
             parents.append(Parent(table, key, columns, self._allowed.get((s, column))))
         return parents
 
-    def _alone(self, column: int, n: int, rng: np.random.Generator) -> Cells:
+    def _alone(self, column: int, n: int, rng: np.random.Generator) -> RankCells:
         margin = self.margins[column][np.newaxis]
         return draw(np.zeros(n, np.int32), 1, lambda _: margin, rng)
 
 
-def _drawn(law: Conditional, rows: Combinations, rng: np.random.Generator) -> Cells:
+def _drawn(law: Conditional, rows: Combinations, rng: np.random.Generator) -> RankCells:
     return draw(rows.of_row, len(rows.groups[0]), lambda here: law.weights([group[here] for group in rows.groups]), rng)

@@ -63,15 +63,15 @@ def pair_table(pair: Pair, first_margin: Floats, second_margin: Floats, total: f
     )
     independent = np.outer(rows, columns) / max(total, TINY)
     deviation = NOISE_SHARE * math.sqrt(noise_variance(pair.scale))
-    smooth = independent + shrunk(centred(pair.noisy - independent), deviation)
+    smooth = independent + shrink(centre(pair.noisy - independent), deviation)
     table = simplex(smooth.ravel(), total).reshape(smooth.shape)
     table = np.where(table.sum(axis=1, keepdims=True) > 0, table, independent)
     table = np.where(table.sum(axis=0) > 0, table, independent)
     table = (1 - POSSIBLE) * table + POSSIBLE * independent
-    return raked(table, rows, columns)
+    return rake(table, rows, columns)
 
 
-def centred(matrix: Floats) -> Floats:
+def centre(matrix: Floats) -> Floats:
     """Return the nearest matrix whose rows and columns all sum to 0.
 
     Examples:
@@ -82,7 +82,7 @@ def centred(matrix: Floats) -> Floats:
     return np.asarray(matrix - matrix.mean(axis=1, keepdims=True) - matrix.mean(axis=0) + matrix.mean(), np.float64)
 
 
-def shrunk(matrix: Floats, deviation: float) -> Floats:
+def shrink(matrix: Floats, deviation: float) -> Floats:
     """Return the matrix less its noise, which is independent in every cell with this standard deviation.
 
     Singular values below the edge of the noise vanish, those above shrink by what the noise adds to them.
@@ -137,7 +137,7 @@ def simplex(values: Floats, total: float) -> Floats:
     return np.asarray(np.maximum(values - excess[last] / (last + 1), 0.0), np.float64)
 
 
-def raked(table: Floats, rows: Floats, columns: Floats, *, rounds: int = ROUNDS) -> Floats:
+def rake(table: Floats, rows: Floats, columns: Floats, *, rounds: int = ROUNDS) -> Floats:
     """Return the table scaled by rows and columns in turn until it has these margins (iterative proportional fitting).
 
     Examples:

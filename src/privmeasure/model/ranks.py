@@ -167,7 +167,7 @@ def _compact(cut: Groups, labels: Groups, filled: Bools, ordered: bool) -> tuple
     return np.where(filled, number, len(keys) - 1), len(keys)
 
 
-def merged(table: NDArray[Any], rows: Groups, columns: Groups) -> NDArray[Any]:
+def merge_groups(table: NDArray[Any], rows: Groups, columns: Groups) -> NDArray[Any]:
     """Return the table with its rows and columns added up by group; whole numbers stay whole.
 
     Examples:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Cells
 from privmeasure.errors import ArgumentError, SpentError
-from privmeasure.origin import derived_id, new_id
+from privmeasure.origin import derive_id, new_id
 
 PARTS, LEVELS, ATTEMPTS = 1 << 16, 1 << 8, 1 << 40
 """How many of each a counter can tell apart."""
@@ -58,7 +58,7 @@ class Key:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ArgumentError(f"insecure_seed must be a whole number, got {seed!r}.")
         secret = hashlib.sha256(f"privmeasure insecure seed {seed}".encode()).digest()
-        return cls(secret, private=False, release_id=derived_id(secret))
+        return cls(secret, private=False, release_id=derive_id(secret))
 
     def words(self, *, part: int, level: int, cells: Cells, attempt: int = 0) -> NDArray[np.uint64]:
         """Return two random 64-bit words for every cell, as the rows of a matrix.

@@ -36,7 +36,7 @@ TABLE_SCALES = 16
 """The table of H reaches this many scales on either side; beyond, with probability e^-16, is the tail."""
 AMBIGUOUS = np.int16(-(2**15))
 
-Integers = NDArray[np.int64]
+Draws = NDArray[np.int64]
 
 
 class DiscreteLaplace(LaplaceFacts):
@@ -62,10 +62,10 @@ class DiscreteLaplace(LaplaceFacts):
         while scale / self.q > LARGEST_TABLE_SCALE:
             self.q *= 2
         self.reach = int(TABLE_SCALES * scale / self.q) + 2  # |H| = reach stands for "reach or beyond"
-        self.high = Table(-self.reach, lambda bits: high_thresholds(scale, self.q, self.reach, bits))
-        self.low = Table(0, lambda bits: low_thresholds(scale, self.q, bits)) if self.q > 1 else None
+        self.high = GuideTable(-self.reach, lambda bits: high_thresholds(scale, self.q, self.reach, bits))
+        self.low = GuideTable(0, lambda bits: low_thresholds(scale, self.q, bits)) if self.q > 1 else None
 
-    def draw(self, key: Key, *, part: int, level: int, cells: Cells) -> Integers:
+    def draw(self, key: Key, *, part: int, level: int, cells: Cells) -> Draws:
         """Return the noise of every cell: a function of the key, the part, the level and the cell alone."""
         noise = np.empty(len(cells), np.int64)
         for start in range(0, len(cells), BLOCK):
@@ -73,7 +73,7 @@ class DiscreteLaplace(LaplaceFacts):
             noise[start : start + BLOCK] = self._draw_block(key, part, level, block)
         return noise
 
-    def _draw_block(self, key: Key, part: int, level: int, cells: Cells) -> Integers:
+    def _draw_block(self, key: Key, part: int, level: int, cells: Cells) -> Draws:
         words = key.words(part=part, level=level, cells=cells)
         high, undecided = self.high.look_up(words, 0)
         undecided = np.concatenate((undecided, np.flatnonzero(np.abs(high) >= self.reach)))
@@ -112,7 +112,7 @@ def discrete_laplace(scale: Fraction) -> DiscreteLaplace:
     return DiscreteLaplace(scale)
 
 
-class Table:
+class GuideTable:
     """The inverse of a distribution function on consecutive integers, exact to any number of binary digits.
 
     U has the value first + #{i : t_i <= U}. `digits(bits)` returns floor(2^bits t_i), certified, for all i. The t_i are
@@ -157,7 +157,7 @@ def high_thresholds(scale: Fraction, q: int, reach: int, bits: int) -> list[int]
     P(H <= -k) = p p^(q(k-1)) / (1 + p) for k >= 1, and P(H <= h) = 1 - p^(q(h+1)) / (1 + p) for h >= 0.
     """
 
-    def intervals(work: int) -> list[Interval]:
+    def intervals(work: int) -> list[Bracket]:
         one = 1 << work
         p, base = exp_minus(1 / scale, work), exp_minus(q / scale, work)
         tail = (one * one // (one + p[1]), one * one // (one + p[0]) + 1)  # 1 / (1 + p)
@@ -173,7 +173,7 @@ def high_thresholds(scale: Fraction, q: int, reach: int, bits: int) -> list[int]
 def low_thresholds(scale: Fraction, q: int, bits: int) -> list[int]:
     """Return floor(2^bits P(R <= r)) for r = 0, ..., q - 2, certified: P(R <= r) = (1 - p^(r+1)) / (1 - p^q)."""
 
-    def intervals(work: int) -> list[Interval]:
+    def intervals(work: int) -> list[Bracket]:
         one = 1 << work
         p, last = exp_minus(1 / scale, work), exp_minus(q / scale, work)
         inverse = (one * one // (one - last[0]), one * one // (one - last[1]) + 1)
@@ -186,11 +186,11 @@ def low_thresholds(scale: Fraction, q: int, bits: int) -> list[int]:
     return certified_floors(intervals, bits)
 
 
-Interval = tuple[int, int]
+Bracket = tuple[int, int]
 """A real number x in fixed point: lower <= x 2^work <= upper."""
 
 
-def certified_floors(intervals: Callable[[int], list[Interval]], bits: int) -> list[int]:
+def certified_floors(intervals: Callable[[int], list[Bracket]], bits: int) -> list[int]:
     """Return floor(2^bits x) of every x, raising the working precision until both ends of each interval agree."""
     for work in (bits + 64 << i for i in count()):
         spare = work - bits
@@ -203,7 +203,7 @@ def certified_floors(intervals: Callable[[int], list[Interval]], bits: int) -> l
     raise AssertionError("unreachable")
 
 
-def exp_minus(x: Fraction, work: int) -> Interval:
+def exp_minus(x: Fraction, work: int) -> Bracket:
     """Return an interval of exp(-x), x > 0, in fixed point.
 
     The series is summed at y = x / 2^k <= 1/4 and the result is squared k times; every step rounds outwards.
@@ -211,7 +211,7 @@ def exp_minus(x: Fraction, work: int) -> Interval:
     k = max(0, (4 * x.numerator // x.denominator).bit_length())
     fine = work + k + 16
     y = (x.numerator << fine) // (x.denominator << k)
-    term: Interval = (1 << fine, 1 << fine)
+    term: Bracket = (1 << fine, 1 << fine)
     lower, upper = term
     for i in count(1):
         term = (term[0] * y // (i << fine), term[1] * (y + 1) // (i << fine) + 1)
@@ -224,7 +224,7 @@ def exp_minus(x: Fraction, work: int) -> Interval:
     return max(0, lower >> fine - work), (upper >> fine - work) + 1
 
 
-def product(a: Interval, b: Interval, work: int) -> Interval:
+def product(a: Bracket, b: Bracket, work: int) -> Bracket:
     """Return the product of two intervals of non-negative numbers, rounded outwards."""
     return a[0] * b[0] >> work, (a[1] * b[1] >> work) + 1
 

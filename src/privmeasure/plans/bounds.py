@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privmeasure.domains import Box, Domain
-from privmeasure.estimates.acceptance import UNITS, searched_level, side_of_cut
+from privmeasure.estimates.acceptance import ROW_UNITS, level_of_search, side_of_cut
 from privmeasure.estimates.linear import level_variances, noise_variance
 from privmeasure.transport.cells import corner_distance
 
@@ -203,11 +203,11 @@ def t6(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
     if depth == 0:
         return Kept(0.0, error * corner / rows + corner)
     variance = difference_variances(scales, depth, blue=True)
-    level = searched_level(domain, depth)
+    level = level_of_search(domain, depth)
     # convex order carries the law of a maximum from whole numbers to real ones, whose variance is a little larger
     wider = math.sqrt(max(2 * float(scale) ** 2 / measured[j] for j, scale in scales.items() if j > 0))
     mean, weak = wider * centre_norm(domain, variance, level), wider * weak_norm(domain, variance, level)
-    rounding = (1 + 2 / UNITS) * (2.0**level - 1) * domain.diameter(level) / 2
+    rounding = (1 + 2 / ROW_UNITS) * (2.0**level - 1) * domain.diameter(level) / 2
     below = range(level + 1, depth + 1)
     fine = sum(domain.total_diameter(j - 1) * (math.sqrt(2 / math.pi * variance[j]) + 1) / 2 for j in below)
     spread = sum(domain.diameter(j - 1) / 2 * math.sqrt(2.0 ** (j - 1) * variance[j]) for j in below)

@@ -83,7 +83,7 @@ class Split:
 def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_size: bool, tuning: Tuning) -> Split:
     """Split epsilon for a public number of rows: given, or bought as the first thing (`buy_size`).
 
-    Notation:   x = epsilon n / (D k) rows a column and noise scale
+    Notation:   x = epsilon n / (D k) rows per column and noise scale
     """
     weights = {j: w for j, space in enumerate(spaces) if (w := weight(space, tuning)) > 0}
     k, none = len(weights), Fraction(0)

@@ -19,7 +19,7 @@ MOST_COLUMNS = 4096
 """More columns are a mistake, or a hand-edited file."""
 DEEPEST_COLUMN = 22
 """The deepest level of a column: a file of finer cells would not be read again, nor would memory hold them."""
-MOST_CELLS = 1 << 28
+MOST_LISTED = 1 << 28
 """Cells of all columns together that a file may list, each once for its mass and once for each measured level."""
 
 
@@ -63,9 +63,9 @@ class ColumnPlan:
                     f"{DEEPEST_COLUMN}: a release could not hold them. Every step of a taxonomy takes levels of its "
                     "own, and missing values take one: use a flatter taxonomy, or group values."
                 )
-        if _listed_cells(self.columns) > MOST_CELLS:
+        if _listed_cells(self.columns) > MOST_LISTED:
             raise ArgumentError(
-                f"the columns have {_listed_cells(self.columns):,} cells to list, expected at most {MOST_CELLS:,}: a "
+                f"the columns have {_listed_cells(self.columns):,} cells to list, expected at most {MOST_LISTED:,}: a "
                 "release could not hold them. Choose fewer columns, or group values."
             )
 
@@ -205,7 +205,7 @@ class ColumnPlan:
             raise ReleaseFileError("the plan is not one of columns")
         rest = {name: item for name, item in value.items() if name != "mechanism"}
         columns = tuple(Plan.from_json(column) for column in value["columns"])
-        if any(column.depth > DEEPEST_COLUMN for column in columns) or _listed_cells(columns) > MOST_CELLS:
+        if any(column.depth > DEEPEST_COLUMN for column in columns) or _listed_cells(columns) > MOST_LISTED:
             raise ReleaseFileError("every column must have cells of a level that can be held")
         plan: ColumnPlan = read_fields(cls, rest, privacy=Privacy.from_json(value["privacy"]), columns=columns)
         plan._check()
@@ -240,7 +240,7 @@ class ColumnPlan:
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
-        owner = f", up to {self.privacy.rows_per_person} rows a person" if self.privacy.rows_per_person > 1 else ""
+        owner = f", up to {self.privacy.rows_per_person} rows per person" if self.privacy.rows_per_person > 1 else ""
         each = [float(column.spent) for column in self.columns if column.levels]
         lines = [
             f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "

@@ -26,7 +26,7 @@ from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LAPLACE, Law
 from privmeasure.transport import Grid, Line, bounded_lipschitz
 
-UNITS = 1 << 20
+NOISE_UNITS = 1 << 20
 """Continuous noise is rounded to so many parts of its scale, for an exact flow: at most D / 2^21 off on average."""
 
 
@@ -35,8 +35,8 @@ def laplacian_complexity(
 ) -> tuple[float, float]:
     """Return the Laplacian complexity of the points of a space by simulation, and its standard error.
 
-    `space` is a finite space, or a matrix of points (one a row) with the l_infinity distance. Without `scale` the noise
-    is continuous; with it, Lap_Z(scale) / scale, as the flat mechanism draws it.
+    `space` is a finite space, or a matrix of points (one per row) with the l_infinity distance. Without `scale` the
+    noise is continuous; with it, Lap_Z(scale) / scale, as the flat mechanism draws it.
 
     Guarantee:  cost  an exact flow a draw; a grid of 4,096 cells takes about 0.1 s
 
@@ -69,8 +69,8 @@ def discrete_norms(space: Space, law: Law, draws: int, key: Key) -> tuple[Floats
 
 def _continuous_norms(space: Space, draws: int, seed: int | None) -> Floats:
     rng, zero = np.random.default_rng(seed), np.zeros(_count(space), np.int64)
-    noise = (np.rint(UNITS * rng.laplace(size=len(zero))).astype(np.int64) for _ in range(draws))
-    return np.array([bounded_lipschitz(each, zero, space) for each in noise]) / UNITS
+    noise = (np.rint(NOISE_UNITS * rng.laplace(size=len(zero))).astype(np.int64) for _ in range(draws))
+    return np.array([bounded_lipschitz(each, zero, space) for each in noise]) / NOISE_UNITS
 
 
 def lower_bound(space: Space) -> float:

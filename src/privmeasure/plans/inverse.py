@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from privmeasure.errors import ArgumentError
 
-Number = TypeVar("Number", Fraction, int)
+Candidate = TypeVar("Candidate", Fraction, int)
 
 EPSILONS = [
     Fraction(digits) * Fraction(10) ** power
@@ -23,7 +23,9 @@ BUMP = 140
 """Candidates over which a guarantee may rise again where the depth jumps: a factor of about 35."""
 
 
-def smallest(candidates: Sequence[Number], guarantee: Callable[[Number], float], w1: float, what: str) -> Number:
+def smallest(
+    candidates: Sequence[Candidate], guarantee: Callable[[Candidate], float], w1: float, what: str
+) -> Candidate:
     """Return the smallest candidate whose guarantee is at most w1.
 
     A guarantee falls as candidates grow, but for bumps where the depth jumps. So a bisection finds the neighbourhood,

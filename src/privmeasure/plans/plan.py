@@ -133,7 +133,7 @@ class Plan:
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
-        owner = f", up to {self.privacy.rows_per_person} rows a person" if self.privacy.rows_per_person > 1 else ""
+        owner = f", up to {self.privacy.rows_per_person} rows per person" if self.privacy.rows_per_person > 1 else ""
         lines = [
             f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
             f"neighbours: {self.privacy.neighbours}{owner}",

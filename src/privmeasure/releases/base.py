@@ -124,7 +124,7 @@ class Measure(Release, Protocol):
         """Where the points lie."""
         ...
 
-    def columns_of_file(self) -> files.Table:
+    def columns_of_file(self) -> files.FileTable:
         """Return the columns of the file: part, cell and mass."""
         ...
 

@@ -24,8 +24,8 @@ from privmeasure.releases import files
 from privmeasure.releases.base import Order
 from privmeasure.releases.certificate import Certificate
 from privmeasure.releases.certify import certify
-from privmeasure.releases.choosing import chosen_rows
-from privmeasure.releases.sampling import Rows, check_column, check_draw, in_order, interval_quantile
+from privmeasure.releases.choosing import choose_rows
+from privmeasure.releases.sampling import Rows, check_coordinate, check_draw, in_order, interval_quantile
 from privmeasure.threads import BLOCK, in_threads, thread_count
 from privmeasure.transport import apportion
 
@@ -95,7 +95,7 @@ class CellMeasure:
     ) -> Iterator[Any]:
         """Yield the rows of `sample` in pieces of at most 131,072, in its order; `then` is applied to each in a thread.
 
-        Guarantee:  cost  memory for a few pieces, and in random order for one integer a row
+        Guarantee:  cost  memory for a few pieces, and in random order for one integer per row
         """
         count = thread_count(threads)
         rows = self._rows(n, seed, order, count)
@@ -120,7 +120,7 @@ class CellMeasure:
         """Yield `then` of rows that satisfy conditions and break no fact, in pieces; others are left out."""
         if not where and not facts:
             return self.blocks(n, seed=seed, order=order, threads=threads, then=then)
-        rows = chosen_rows(self, n, seed=seed, order=order, threads=threads, where=where, facts=facts, factors=factors)
+        rows = choose_rows(self, n, seed=seed, order=order, threads=threads, where=where, facts=facts, factors=factors)
         return map(then, rows)
 
     def keeping(self, facts: tuple[Fact, ...]) -> "CellMeasure":
@@ -159,7 +159,7 @@ class CellMeasure:
         """Return the q-quantile of one column, mass spread evenly over each cell's extent; missing does not count."""
         if not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
             raise ArgumentError(f"q must be from 0 to 1, got {q!r}.")
-        check_column(column, self.domain.width)
+        check_coordinate(column, self.domain.width)
         low, high = (side[:, column] for side in self.domain.extent(self.cells, self.level))
         present = ~np.isnan(low)
         if not present.any():
@@ -179,7 +179,7 @@ class CellMeasure:
         if (lipschitz is None) == (column is None):
             raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
         if column is not None:
-            check_column(column, self.domain.width)
+            check_coordinate(column, self.domain.width)
             lipschitz = column_units(self.domain)[column]
         if not isinstance(lipschitz, int | float) or not lipschitz >= 0:
             raise ArgumentError(f"lipschitz must be a number of at least 0, got {lipschitz!r}.")
@@ -220,11 +220,11 @@ class CellMeasure:
     def header(self) -> dict[str, Any]:
         """Return what the file says about the release."""
         return {
-            "format": files.FORMAT,
+            "format": files.FILE_FORMAT,
             "kind": "cells",
             "private": self.private,
-            "domain": domains.stated(self.domain),
-            "parts": files.numbered([part for part, _ in self.parts()]),
+            "domain": domains.write_domain(self.domain),
+            "parts": files.number_parts([part for part, _ in self.parts()]),
             "plan": self.plan.to_json(),
             "recipe": self.recipe,
         } | ({} if self.origin is None else self.origin.to_json())
@@ -240,24 +240,26 @@ class CellMeasure:
             parts.append(({"kind": "noisy", "level": level}, part))
         return parts
 
-    def columns_of_file(self) -> files.Table:
+    def columns_of_file(self) -> files.FileTable:
         """Return the columns of the file: part, cell and mass."""
-        return files.joined([part for _, part in self.parts()])
+        return files.join_parts([part for _, part in self.parts()])
 
     def save(self, path: str | Path) -> None:
         """Write the release to one Parquet file, which `load` reads; see files.py.
 
         A domain of your own does not fit into a file: a UserWarning then says to read it by `load(path, domain=...)`.
         """
-        files.write(path, self.header(), self.columns_of_file())
+        files.write_release(path, self.header(), self.columns_of_file())
         tell_how_to_load(self.domain)
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "CellMeasure":
+    def from_file(cls, header: dict[str, Any], table: files.FileTable, domain: Domain | None = None) -> "CellMeasure":
         """Return what `save` wrote, if header and cells fit together."""
-        parts = list(zip(files.described(header["parts"]), files.separated(header["parts"], table), strict=True))
+        parts = list(
+            zip(files.describe_parts(header["parts"]), files.separate_parts(header["parts"], table), strict=True)
+        )
         plan = Plan.from_json(header["plan"])
-        measure = cls.from_parts(stated_domain(header, domain), plan, header["recipe"], header["private"], parts)
+        measure = cls.from_parts(read_domain(header, domain), plan, header["recipe"], header["private"], parts)
         return replace(measure, origin=Origin.from_header(header))
 
     @classmethod
@@ -296,11 +298,11 @@ class CellMeasure:
         return f"CellMeasure({len(self.cells)} cells of level {self.level}, mass {self.total}{mark})"
 
 
-def stated_domain(header: dict[str, Any], domain: Domain | None) -> Domain:
+def read_domain(header: dict[str, Any], domain: Domain | None) -> Domain:
     """Return the domain of a file, or the one that is given if it is the same."""
     if domain is None:
         return domains.from_json(header["domain"])
-    if domains.stated(domain) != header["domain"]:
+    if domains.write_domain(domain) != header["domain"]:
         raise ReleaseFileError("the domain that was given is not the one that the file was written with")
     return domain
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-Method = Literal["exact", "tree", "exact above tree"]
+CertificateMethod = Literal["exact", "tree", "exact above tree"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Certificate:
 
     value: float
     beta: float
-    method: Method
+    method: CertificateMethod
     noise: float
     gap: float
     cell: float

@@ -11,7 +11,7 @@ from privmeasure.releases.base import Measure, Order
 
 MOST_TRIES = 100
 """Rows that are tried for each row that is asked for."""
-FEW = 1024
+FEWEST_TRIED = 1024
 """Rows that are tried at least."""
 NEXT_TIME = "For the next release, correct the facts or declare fewer facts, or take more rows or a larger epsilon."
 NO_ROWS = (
@@ -21,7 +21,7 @@ NO_ROWS = (
 )
 
 
-def satisfied(points: Points, where: Sequence[Condition], factors: Product) -> Bools:
+def satisfy(points: Points, where: Sequence[Condition], factors: Product) -> Bools:
     """Say which rows satisfy all conditions, each on a factor of a product."""
     fine = np.ones(len(points), bool)
     for condition in where:
@@ -29,12 +29,12 @@ def satisfied(points: Points, where: Sequence[Condition], factors: Product) -> B
     return fine
 
 
-def kept(points: Points, facts: Sequence[Fact], where: Sequence[Condition], factors: Product) -> Bools:
+def keep_rows(points: Points, facts: Sequence[Fact], where: Sequence[Condition], factors: Product) -> Bools:
     """Say which rows break no fact and satisfy all conditions."""
-    return ~broken(facts, points, factors) & satisfied(points, where, factors)
+    return ~broken(facts, points, factors) & satisfy(points, where, factors)
 
 
-def chosen_rows(
+def choose_rows(
     measure: Measure,
     n: int | None,
     *,
@@ -55,7 +55,7 @@ def chosen_rows(
         order = "random"  # the first rows that are fine must not all come from the first cells
     tried = 0
     while left is None or left > 0:
-        if left is not None and tried > MOST_TRIES * max(n or measure.total, FEW):
+        if left is not None and tried > MOST_TRIES * max(n or measure.total, FEWEST_TRIED):
             if not where:
                 raise NoRowsError(NO_ROWS)
             raise ArgumentError(
@@ -63,9 +63,9 @@ def chosen_rows(
                 "something more likely, or sample without it and choose."
             )
         again = int(streams.spawn(1)[0].generate_state(1)[0]) if tried or seed is None else seed
-        wanted = None if left is None else max(left, FEW)
+        wanted = None if left is None else max(left, FEWEST_TRIED)
         for points in measure.blocks(wanted, seed=again, order=order, threads=threads):
-            fine = points[kept(points, facts, where, factors)][:left]
+            fine = points[keep_rows(points, facts, where, factors)][:left]
             tried += len(points)
             yield fine
             left = None if left is None else left - len(fine)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.conditions.sets import Condition, Fact
-from privmeasure.domains import Domain, Floats, Points, Product, stated
+from privmeasure.domains import Domain, Floats, Points, Product, write_domain
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, ReleaseFileError
@@ -24,13 +24,13 @@ from privmeasure.origin import Origin
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
-from privmeasure.releases.cells import CellMeasure, stated_domain
+from privmeasure.releases.cells import CellMeasure, read_domain
 from privmeasure.releases.certificate import ColumnCertificates
 from privmeasure.releases.certify import SMALLEST_BETA
-from privmeasure.releases.choosing import satisfied
+from privmeasure.releases.choosing import satisfy
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.rows import Drawn, RowMaker
-from privmeasure.releases.sampling import FEW, check_column, check_draw, in_order
+from privmeasure.releases.sampling import FEW_TASKS, check_coordinate, check_draw, in_order
 from privmeasure.releases.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
 from privmeasure.threads import BLOCK, in_threads, thread_count
 
@@ -116,7 +116,7 @@ class ColumnsMeasure:
     ) -> Iterator[Any]:
         """Yield the rows of `sample` in pieces of at most 131,072, in its order; `then` is applied to each.
 
-        Guarantee:  cost  memory for one batch of at most 2^19 rows a thread
+        Guarantee:  cost  memory for one batch of at most 2^19 rows per thread
         """
         check_draw(n, seed, order, "rows")
         workers, count = thread_count(threads), self.total if n is None else int(n)
@@ -125,7 +125,7 @@ class ColumnsMeasure:
         sizes = [count // batches + (i < count % batches) for i in range(batches)]
         streams = np.random.SeedSequence(seed).spawn(batches)
         self.model  # noqa: B018 - made once, before threads ask for it
-        inner = workers if batches <= FEW else 1  # threads for the batches, or inside each
+        inner = workers if batches <= FEW_TASKS else 1  # threads for the batches, or inside each
 
         def make(batch: int) -> list[Any]:
             points = self._batch(sizes[batch], np.random.SFC64(streams[batch]), inner, conditions, filtered=n is None)
@@ -150,7 +150,7 @@ class ColumnsMeasure:
 
         conditions = () if filtered else where
         points = maker.accepted(n, drawn, rng, threads, where=conditions)
-        return points[satisfied(points, where, self.domain)] if where and filtered else points
+        return points[satisfy(points, where, self.domain)] if where and filtered else points
 
     def chosen(
         self,
@@ -237,7 +237,7 @@ class ColumnsMeasure:
 
     def factor(self, column: int) -> tuple[int, int]:
         """Return in which factor of the table a column of points lies, and where in it."""
-        check_column(column, self.domain.width)
+        check_coordinate(column, self.domain.width)
         places = self.domain.columns
         j = next(j for j, place in enumerate(places) if column < place.stop)
         return j, int(column) - places[j].start
@@ -252,11 +252,11 @@ class ColumnsMeasure:
     def header(self) -> dict[str, Any]:
         """Return what the file says about the release."""
         header = {
-            "format": files.FORMAT,
+            "format": files.FILE_FORMAT,
             "kind": "columns",
             "private": self.private,
-            "domain": stated(self.domain),
-            "parts": files.numbered([about for about, _ in self._parts()]),
+            "domain": write_domain(self.domain),
+            "parts": files.number_parts([about for about, _ in self._parts()]),
             "ranks": [to_runs(groups) for groups in self.ranks],
             "plan": self.plan.to_json(),
             "recipe": self.columns[0].recipe,
@@ -267,22 +267,26 @@ class ColumnsMeasure:
     def _parts(self) -> list[tuple[dict[str, Any], files.Part]]:
         return column_parts(self.columns) + pair_parts(self.pairs)
 
-    def columns_of_file(self) -> files.Table:
+    def columns_of_file(self) -> files.FileTable:
         """Return the columns of the file: part, cell and mass."""
-        return files.joined([part for _, part in self._parts()])
+        return files.join_parts([part for _, part in self._parts()])
 
     def save(self, path: str | Path) -> None:
         """Write the release to one Parquet file, which `load` reads; see `CellMeasure.save`."""
-        files.write(path, self.header(), self.columns_of_file())
+        files.write_release(path, self.header(), self.columns_of_file())
         tell_how_to_load(self.domain)
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], table: files.Table, domain: Domain | None = None) -> "ColumnsMeasure":
+    def from_file(
+        cls, header: dict[str, Any], table: files.FileTable, domain: Domain | None = None
+    ) -> "ColumnsMeasure":
         """Return what `save` wrote, if header, columns and pairs fit together."""
-        space, plan = stated_domain(header, domain), ColumnPlan.from_json(header["plan"])
+        space, plan = read_domain(header, domain), ColumnPlan.from_json(header["plan"])
         if not isinstance(space, Product):
             raise ReleaseFileError("a release of columns must have a product as its domain")
-        parts = list(zip(files.described(header["parts"]), files.separated(header["parts"], table), strict=True))
+        parts = list(
+            zip(files.describe_parts(header["parts"]), files.separate_parts(header["parts"], table), strict=True)
+        )
         spaces = [column_space(factor) for factor in space.factors]
         columns, rest = read_columns(spaces, plan, header["recipe"], header["private"], parts)
         if len(header["ranks"]) != len(columns):

@@ -24,7 +24,7 @@ from privmeasure.domains import Cells
 from privmeasure.errors import ReleaseFileError
 from privmeasure.outputs import part_beside
 
-FORMAT = 1
+FILE_FORMAT = 1
 HEADER_KEY = b"privmeasure"
 LARGEST_HEADER = 1 << 28
 LARGEST_ROWS = 1 << 28
@@ -33,7 +33,7 @@ DEEPEST_NOISY = 22
 """The deepest level whose noisy counts a file may list."""
 MOST_RANKS = 1 << 12
 """The most rows or columns of the table of a pair."""
-COLUMNS = [("part", "uint16"), ("cell", "uint64"), ("mass", "int64")]
+FILE_COLUMNS = [("part", "uint16"), ("cell", "uint64"), ("mass", "int64")]
 
 ENCODING: dict[str, Any] = {
     "compression": "zstd",
@@ -43,20 +43,20 @@ ENCODING: dict[str, Any] = {
 }
 """Runs of cells take next to nothing, noisy counts about a byte each. A damaged page does not fit its checksum."""
 
-Table = tuple[NDArray[np.uint16], Cells, NDArray[np.int64]]
+FileTable = tuple[NDArray[np.uint16], Cells, NDArray[np.int64]]
 """The three columns."""
 Part = tuple[Cells, NDArray[np.int64]]
 """The cells of one part and their masses."""
 
 
-def joined(parts: Sequence[tuple[Cells, NDArray[Any]]]) -> Table:
+def join_parts(parts: Sequence[tuple[Cells, NDArray[Any]]]) -> FileTable:
     """Return the columns of several parts, one after the other."""
     numbers = np.repeat(np.arange(len(parts), dtype=np.uint16), [len(cells) for cells, _ in parts])
     cells, masses = zip(*parts, strict=True)
     return numbers, np.concatenate(cells), np.concatenate(masses, dtype=np.int64)
 
 
-def numbered(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def number_parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the header says of each part: its number, and what it is.
 
     Examples:
@@ -66,15 +66,15 @@ def numbered(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"part": i} | part for i, part in enumerate(parts)]
 
 
-def described(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def describe_parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what each part is, without its number, which must be its place."""
     rest = [{name: value for name, value in part.items() if name != "part"} for part in parts]
-    if numbered(rest) != list(parts):
+    if number_parts(rest) != list(parts):
         raise ReleaseFileError("the parts must be numbered from 0")
     return rest
 
 
-def separated(parts: Sequence[object], table: Table) -> list[Part]:
+def separate_parts(parts: Sequence[object], table: FileTable) -> list[Part]:
     """Return the cells and masses of each part that the header lists; nothing may be left over or out of order."""
     numbers, cells, masses = table
     if not 1 <= len(parts) <= 1 << 16 or (numbers[1:] < numbers[:-1]).any() or (numbers >= len(parts)).any():
@@ -83,12 +83,12 @@ def separated(parts: Sequence[object], table: Table) -> list[Part]:
     return [(cells[start:stop], masses[start:stop]) for start, stop in pairwise([0, *ends])]
 
 
-def write(path: str | Path, header: dict[str, Any], table: Table) -> None:
+def write_release(path: str | Path, header: dict[str, Any], table: FileTable) -> None:
     """Write a release: beside its place first, so that no half file is ever left there."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: column for (name, _), column in zip(COLUMNS, table, strict=True)}
+    columns = {name: column for (name, _), column in zip(FILE_COLUMNS, table, strict=True)}
     metadata = {HEADER_KEY: json.dumps(header, sort_keys=True).encode()}
     path = Path(path)
     if not path.parent.is_dir():
@@ -98,7 +98,7 @@ def write(path: str | Path, header: dict[str, Any], table: Table) -> None:
         beside.replace(path)
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], Table]:
+def read_release(path: str | Path) -> tuple[dict[str, Any], FileTable]:
     """Return the header and the columns of a release file, or say what is wrong with it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -108,7 +108,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], Table]:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             header = _header(path, file)
-            table = file.read(columns=[name for name, _ in COLUMNS])
+            table = file.read(columns=[name for name, _ in FILE_COLUMNS])
     except (OSError, UnicodeError, pa.ArrowException) as error:
         if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
             raise
@@ -118,7 +118,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], Table]:
         ) from None
     if any(column.null_count for column in table.columns):
         raise ReleaseFileError(f"{path} is damaged or was edited: a value is missing. Get it again.")
-    part, cell, mass = (table[name].to_numpy() for name, _ in COLUMNS)
+    part, cell, mass = (table[name].to_numpy() for name, _ in FILE_COLUMNS)
     return header, (part.astype(np.uint16), cell.astype(np.uint64), mass.astype(np.int64))
 
 
@@ -133,10 +133,10 @@ def _header(path: str | Path, file: Any) -> dict[str, Any]:
         version = header["format"]
     except (ValueError, LookupError, TypeError, RecursionError):
         raise ReleaseFileError(f"{path} has a header that cannot be read. Get the file again.") from None
-    if version != FORMAT:
-        raise ReleaseFileError(f"{path} has format {version!r}, this version reads {FORMAT}. Update privmeasure.")
+    if version != FILE_FORMAT:
+        raise ReleaseFileError(f"{path} has format {version!r}, this version reads {FILE_FORMAT}. Update privmeasure.")
     names = [(field.name, str(field.type)) for field in file.schema_arrow]
-    if names != COLUMNS:
+    if names != FILE_COLUMNS:
         raise ReleaseFileError(f"{path} must have the columns part (uint16), cell (uint64), mass (int64), got {names}.")
     listed, allowed = file.metadata.num_rows, _most_cells(header)
     if listed > allowed:

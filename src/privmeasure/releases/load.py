@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from privmeasure.domains import Domain, check_own, own_kinds, stated
+from privmeasure.domains import Domain, check_own, own_kinds, write_domain
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.noise.law import LAPLACE
 from privmeasure.plans.plan import check_law
@@ -19,7 +19,7 @@ from privmeasure.rounding import LAST_DIGITS
 from privmeasure.tables import Schema
 from privmeasure.tables.columns.base import DataColumn
 
-KINDS: dict[str, Callable[[dict[str, Any], files.Table, Domain | None], Measure]] = {
+READERS: dict[str, Callable[[dict[str, Any], files.FileTable, Domain | None], Measure]] = {
     "cells": CellMeasure.from_file,
     "columns": ColumnsMeasure.from_file,
 }
@@ -32,9 +32,9 @@ def load(path: str | Path, *, domain: Domain | None = None) -> Release:
     A domain of your own cannot be made from a file: give it as `domain`, equal to the one that was released. The two
     are equal if they say the same of themselves, by `to_json`.
     """
-    header, table = files.read(path)
+    header, table = files.read_release(path)
     kind = header.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in READERS:
         raise ReleaseFileError(
             f"{path} holds a release of kind {kind!r}, which this version cannot read. It is damaged, or was written "
             "by a newer version: update privmeasure, or get it again."
@@ -48,7 +48,7 @@ def load(path: str | Path, *, domain: Domain | None = None) -> Release:
     if other := _other_domain(header.get("domain"), domain):
         raise ReleaseFileError(f"{path} {other}")
     try:
-        measure = KINDS[kind](header, table, domain)
+        measure = READERS[kind](header, table, domain)
         return TableRelease.from_file(header, measure) if "schema" in header else measure
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         detail = f" ({error})" if isinstance(error, PrivmeasureError) else ""
@@ -68,7 +68,7 @@ def _other_domain(in_file: Any, domain: Domain | None) -> str:
     if isinstance(domain, type) or not isinstance(domain, Domain):
         raise ArgumentError(f"domain must be a Domain, the one that was released, got {type(domain).__name__}.")
     check_own(domain)
-    if stated(domain) == in_file:
+    if write_domain(domain) == in_file:
         return ""
     return (
         "was released on another space than the domain that was given: what they say of themselves (to_json) differs. "

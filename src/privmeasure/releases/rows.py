@@ -10,10 +10,10 @@ from privmeasure.conditions.sets import Condition, Fact, by_column
 from privmeasure.domains import Bools, Floats, Points, Product
 from privmeasure.errors import ArgumentError, NoRowsError
 from privmeasure.model.drawing import draw, inside
-from privmeasure.model.graph import Cells, Model
+from privmeasure.model.graph import Model, RankCells
 from privmeasure.model.ranks import Groups
 from privmeasure.releases.cells import CellMeasure
-from privmeasure.releases.choosing import FEW, MOST_TRIES, NEXT_TIME, NO_ROWS, kept
+from privmeasure.releases.choosing import FEWEST_TRIED, MOST_TRIES, NEXT_TIME, NO_ROWS, keep_rows
 from privmeasure.threads import in_threads
 
 MOST_AT_ONCE = 1 << 19
@@ -34,9 +34,9 @@ TOO_FEW = (
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Rows as rank cells, a list a column; `points` are the columns whose points are there already."""
+    """Rows as rank cells, one list per column; `points` are the columns whose points are there already."""
 
-    cells: list[Cells]
+    cells: list[RankCells]
     points: dict[int, Points] | None = None
 
 
@@ -94,7 +94,7 @@ class RowMaker:
         in_threads(place, len(self._columns), threads)
         return points
 
-    def _in_ranks(self, j: int, ranked: Cells, rng: np.random.Generator) -> Points:
+    def _in_ranks(self, j: int, ranked: RankCells, rng: np.random.Generator) -> Points:
         return self._in_cells(j, inside(self._ranks[j], self._spread[j], ranked, rng), rng)
 
     def _in_cells(self, j: int, cells: NDArray[np.int64], rng: np.random.Generator) -> Points:
@@ -130,10 +130,10 @@ class RowMaker:
         left = n - len(points)
         found.append(points)
         while left > 0:
-            if tried > MOST_TRIES * max(n, FEW):
+            if tried > MOST_TRIES * max(n, FEWEST_TRIED):
                 raise ArgumentError(TOO_FEW) if where else NoRowsError(NO_ROWS)
             share = max(1 / MOST_TRIES, 1 - left / max(1, tried))
-            count = min(max(FEW, int(1.2 * left / share)), MOST_AT_ONCE)
+            count = min(max(FEWEST_TRIED, int(1.2 * left / share)), MOST_AT_ONCE)
             more = self.points(drawn(count), rng, threads)
             more = more[self._fine(more, where)][:left]
             found.append(more)
@@ -141,7 +141,7 @@ class RowMaker:
         return np.concatenate(found)
 
     def _fine(self, points: Points, where: Sequence[Condition]) -> Bools:
-        return kept(points, self._facts, where, self._domain)
+        return keep_rows(points, self._facts, where, self._domain)
 
     # ---------------------------------------------------------------------------------------------------- conditions
 
@@ -209,19 +209,19 @@ class RowMaker:
     ) -> Drawn:
         """Return n rows that are meant, of rows in the model's own order."""
         j, tried = conditions[0].column, 0
-        found: list[list[Cells]] = []
+        found: list[list[RankCells]] = []
         points: list[Points] = []
 
-        def meant(ranked: Cells) -> Bools:
+        def meant(ranked: RankCells) -> Bools:
             at = self._in_ranks(j, ranked, rng)
             keep = self._meant(conditions, at)
             points.append(at[keep])
             return keep
 
         while (left := n - sum(map(len, points))) > 0:
-            if tried > MOST_TRIES * max(n, FEW):
+            if tried > MOST_TRIES * max(n, FEWEST_TRIED):
                 raise ArgumentError(TOO_FEW)
-            count = min(max(FEW, int(1.1 * left / share)), MOST_AT_ONCE)
+            count = min(max(FEWEST_TRIED, int(1.1 * left / share)), MOST_AT_ONCE)
             found.append(model.among(j, count, meant, rng))
             tried += count
         cells = [np.concatenate(pieces)[:n] for pieces in zip(*found, strict=True)]
@@ -235,12 +235,12 @@ class RowMaker:
         cells, points = np.empty(0, np.int64), np.empty((0, self._columns[j].domain.width))
         tried = 0
         while len(cells) < n:
-            if tried > MOST_TRIES * max(n, FEW):
+            if tried > MOST_TRIES * max(n, FEWEST_TRIED):
                 raise ArgumentError(
                     f"Fewer than one in {MOST_TRIES} values of the released cells satisfy the condition: it is finer "
                     "than the release. Ask for a wider range."
                 )
-            count = max(FEW, n - len(cells)) if tried else n
+            count = max(FEWEST_TRIED, n - len(cells)) if tried else n
             more = _drawn_cells(mass, count, rng)
             at = self._in_cells(j, more, rng)
             keep = self._meant(conditions, at)

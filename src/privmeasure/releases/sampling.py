@@ -18,12 +18,12 @@ BUCKETS = 256
 """Random order: rows are dealt to this many buckets, each of which is then shuffled in the cache."""
 GROUP = 2
 """Buckets that are worked on together, at least; more of them where they are small."""
-CHUNK = BLOCK
+ROW_CHUNK = BLOCK
 """Rows of a chunk in cell order."""
 
-T = TypeVar("T")
+Made = TypeVar("Made")
 
-FEW = 4
+FEW_TASKS = 4
 """Tasks up to which threads cost more than they bring."""
 
 
@@ -37,7 +37,7 @@ def check_draw(n: int | None, seed: int | None, order: str, released: str) -> No
         raise ArgumentError(f"seed must be a whole number of at least 0, or None for fresh randomness, got {seed!r}.")
 
 
-def check_column(column: Any, width: int) -> None:
+def check_coordinate(column: Any, width: int) -> None:
     """Refuse what is no column of points."""
     if not is_whole(column) or not 0 <= column < width:
         raise ArgumentError(f"column must be from 0 to {width - 1}, got {column!r}.")
@@ -64,7 +64,7 @@ class Rows:
         self.count = int(self._ends[-1])
         self.shuffled = shuffled
         self._scattered: NDArray[np.unsignedinteger] | None = None
-        self.edges = [*range(0, self.count, CHUNK), self.count] if self.count else [0]
+        self.edges = [*range(0, self.count, ROW_CHUNK), self.count] if self.count else [0]
         pieces = len(self.edges) - 1
         self._buckets = [[0, self.count]]
         if shuffled and pieces > 1:
@@ -100,10 +100,10 @@ class Rows:
         counts = np.empty((len(starts), BUCKETS), np.int64)
 
         def choose(piece: int) -> None:
-            part = buckets[piece * CHUNK : (piece + 1) * CHUNK]
+            part = buckets[piece * ROW_CHUNK : (piece + 1) * ROW_CHUNK]
             part[:] = np.random.SFC64(streams[piece]).random_raw(len(part) // 8).view(np.uint8)
-            for i, start in enumerate(range(0, len(part), BLOCK), piece * (CHUNK // BLOCK)):
-                stop = min(start + BLOCK, self.count - piece * CHUNK)
+            for i, start in enumerate(range(0, len(part), BLOCK), piece * (ROW_CHUNK // BLOCK)):
+                stop = min(start + BLOCK, self.count - piece * ROW_CHUNK)
                 counts[i] = np.bincount(part[start:stop], minlength=BUCKETS)
 
         in_threads(choose, len(streams), threads)
@@ -111,7 +111,7 @@ class Rows:
         scattered = np.empty(self.count, self._cells.dtype)
 
         def scatter(piece: int) -> None:
-            for start in range(piece * CHUNK, min((piece + 1) * CHUNK, self.count), BLOCK):
+            for start in range(piece * ROW_CHUNK, min((piece + 1) * ROW_CHUNK, self.count), BLOCK):
                 rows = self._expand(start, min(start + BLOCK, self.count))
                 order = np.argsort(buckets[start : start + len(rows)], kind="stable")  # radix: linear time
                 block = start // BLOCK
@@ -123,23 +123,25 @@ class Rows:
         in_threads(scatter, len(streams), threads)
         self._scattered = scattered
         bounds = [0, *ends[:, -1].tolist()]
-        group = max(GROUP, BUCKETS * CHUNK * 7 // (8 * self.count))  # about as many rows as in a chunk of cell order
+        group = max(
+            GROUP, BUCKETS * ROW_CHUNK * 7 // (8 * self.count)
+        )  # about as many rows as in a chunk of cell order
         self.edges = [*bounds[:-1:group], bounds[-1]]
         self._buckets = [bounds[i : i + group + 1] for i in range(0, BUCKETS, group)]
 
 
-def in_order(work: Callable[[int], T], tasks: int, threads: int) -> Iterator[T]:
+def in_order(work: Callable[[int], Made], tasks: int, threads: int) -> Iterator[Made]:
     """Yield work(0), work(1), ... in this order, made a little ahead on `threads` threads: few are held at a time.
 
     Examples:
         >>> list(in_order(lambda task: task * task, 6, threads=2))
         [0, 1, 4, 9, 16, 25]
     """
-    if threads <= 1 or tasks <= FEW:
+    if threads <= 1 or tasks <= FEW_TASKS:
         yield from map(work, range(tasks))
         return
     with ThreadPoolExecutor(threads) as pool:
-        ahead: deque[Future[T]] = deque()
+        ahead: deque[Future[Made]] = deque()
         try:
             for task in range(tasks):
                 ahead.append(pool.submit(work, task))

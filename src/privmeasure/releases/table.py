@@ -230,7 +230,7 @@ class TableRelease:
 
     def save(self, path: str | Path) -> None:
         """Write the release to one Parquet file, which `load` reads; see files.py."""
-        files.write(path, self.header(), self.measure.columns_of_file())
+        files.write_release(path, self.header(), self.measure.columns_of_file())
 
     @classmethod
     def from_file(cls, header: dict[str, Any], measure: Measure) -> "TableRelease":

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
 from privmeasure.errors import DataError
-from privmeasure.sources.tally import Tally, merged
-from privmeasure.tables.arrow import by_distinct, described, is_number, numbers, plain_type
+from privmeasure.sources.tally import Tally, merge_tallies
+from privmeasure.tables.arrow import by_distinct, describe_type, is_number, numbers, plain_type
 from privmeasure.tables.frames import to_arrow
 from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
@@ -22,12 +22,12 @@ class ArraySource:
     """A `Source` over the rows of a numeric array.
 
     Guarantee:  privacy  no error depends on a value: only the types and the number of columns may raise
-                cost     one pass in blocks; 4 bytes a cell and thread, then 8 bytes a cell
+                cost     one pass in blocks; 4 bytes per cell and thread, then 8 bytes per cell
     """
 
     def __init__(self, points: Any, *, width: int, threads: int | None = None) -> None:
         """Take an array of shape (rows, width), or (rows,) when width is 1."""
-        self._points = checked_points(points, width)
+        self._points = check_points(points, width)
         self._threads = thread_count(threads)
 
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
@@ -46,7 +46,7 @@ class ArraySource:
             in_threads(count_piece, self._threads, self._threads)
             if progress is not None:
                 progress("count", (quarter + 1) / QUARTERS)
-        return merged(tallies)
+        return merge_tallies(tallies)
 
     def __repr__(self) -> str:
         """Show nothing: the number of rows may be private."""
@@ -59,7 +59,7 @@ def as_points(rows: NDArray[Any]) -> Points:
         return np.asarray(rows, np.float64)
 
 
-def checked_points(points: Any, width: int) -> NDArray[Any]:
+def check_points(points: Any, width: int) -> NDArray[Any]:
     """Return points as an array of shape (rows, width), or say what is wrong with their type or shape.
 
     An array is not copied. Columns of dataframes go by their types: nulls are NaN, whatever the library makes of them.
@@ -117,7 +117,9 @@ def _floats(column: Any) -> Points:
 
     plain = plain_type(column.type)
     if not (is_number(plain) or is_boolean(plain)):
-        raise DataError(f"The data must be numbers, got a column of {described(plain)}. Convert it to numbers first.")
+        raise DataError(
+            f"The data must be numbers, got a column of {describe_type(plain)}. Convert it to numbers first."
+        )
     return by_distinct(column, numbers)
 
 

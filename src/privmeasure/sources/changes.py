@@ -4,14 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.sources.lines import UnreadRows
-from privmeasure.tables.columns.base import Tally
+from privmeasure.tables.columns.base import Changes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from privmeasure.tables.schema import Schema
 
-STAMP = "CONFIDENTIAL: these counts depend on private values. Do not publish them, and do not fit bounds to them."
+COUNTS_STAMP = (
+    "CONFIDENTIAL: these counts depend on private values. Do not publish them, and do not fit bounds to them."
+)
 
 
 class ConfidentialChanges:
@@ -21,14 +23,14 @@ class ConfidentialChanges:
     when asked (`to_json`); its repr tells nothing.
     """
 
-    def __init__(self, rows: int, columns: Mapping[str, Tally], unread: UnreadRows) -> None:
+    def __init__(self, rows: int, columns: Mapping[str, Changes], unread: UnreadRows) -> None:
         """Keep the counts."""
         self.rows, self.columns, self.unread = rows, dict(columns), unread
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts with their stamp."""
         return {
-            "confidential": STAMP,
+            "confidential": COUNTS_STAMP,
             "rows": self.rows,
             "unread_rows": self.unread.rows,
             "open_quotes": self.unread.open_quotes,
@@ -59,9 +61,9 @@ def count_changes(
         >>> changes.to_json()["columns"]
         {'age': {'missing': 1, 'unparsed': 1, 'clamped': 1, 'unknown': 0}}
     """
-    rows, tallies = 0, {name: Tally() for name in schema.data}
+    rows, tallies = 0, {name: Changes() for name in schema.data}
     for batch in batches:
         rows += batch.num_rows  # private counts: they leave only in a value that is stamped
         for name, column in schema.data.items():
-            tallies[name] += column.tally([batch.column(source) for source in column.sources(name)])
+            tallies[name] += column.count_changes([batch.column(source) for source in column.sources(name)])
     return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 20
 """Bytes of text that are parsed at a time."""
-LONGEST = 1 << 24
+LONGEST_LINE = 1 << 24
 """Bytes of the longest record that is read; a longer one is a row of missing cells. A public limit on memory."""
 
 
@@ -155,7 +155,7 @@ def whole_records(read: Callable[[int], bytes], grammar: Grammar, *, start: int 
         block, held = grammar.cut(held, chunk)
         if block:
             yield block
-        if len(held.removesuffix(b"\r")) > LONGEST:  # which may be the first half of its line end
+        if len(held.removesuffix(b"\r")) > LONGEST_LINE:  # which may be the first half of its line end
             held = grammar.stand_in(held)
     if held:
         yield held + b"\n"
@@ -204,7 +204,9 @@ class CellReader:
 
         # private cells: each record on its own, in its own row
         cells = None
-        if len(block) <= LONGEST:  # else one of its records may be longer: where blocks end must not decide what it is
+        if (
+            len(block) <= LONGEST_LINE
+        ):  # else one of its records may be longer: where blocks end must not decide what it is
             try:
                 cells = self._cells(block)
                 if cells.num_rows == self._grammar.lines(block):
@@ -215,7 +217,9 @@ class CellReader:
         if cells is not None and cells.num_rows == len(records):  # the other lines are no rows
             return cells
         row = self._grammar.row
-        sound = np.array([len(record) <= LONGEST and row.fullmatch(record) is not None for record in records], bool)
+        sound = np.array(
+            [len(record) <= LONGEST_LINE and row.fullmatch(record) is not None for record in records], bool
+        )
         if unread is not None:
             unread.rows += int(np.count_nonzero(~sound))
             unread.open_quotes += sum(self._grammar.closed.fullmatch(record) is None for record in records)

@@ -10,14 +10,14 @@ from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
 from privmeasure.errors import DataError, ReleaseError
 from privmeasure.sources.files import Quarters, TableFile
-from privmeasure.sources.tally import Tally, merged
+from privmeasure.sources.tally import Tally, merge_tallies
 from privmeasure.tables import Schema
 from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW = 4
+FEW_BATCHES = 4
 """Batches up to which threads cost more than they bring."""
 CACHE_BYTES = 1 << 29
 """Encoded points are kept up to this size; beyond it the table is read again for every question. A public limit."""
@@ -31,7 +31,7 @@ class TableSource:
 
     Guarantee:  privacy  no error depends on a value, only on the structure. Progress is told at fixed fractions, and
                          alike whether rows are kept or read again: their number decides which
-                cost     one pass a question; memory for a few blocks a thread and the cache
+                cost     one pass per question; memory for a few blocks per thread and the cache
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class TableSource:
                 "epsilon as spent. Work on a copy that nobody writes to."
             ) from None
         self._read_once = True
-        return merged(tallies)
+        return merge_tallies(tallies)
 
     def _count_batches(self, tallies: list[Tally], progress: Progress | None) -> None:
         """Let every thread take batches, encode and count them, until there are none left or one has failed."""
@@ -100,10 +100,10 @@ class TableSource:
                 stopped.set()
 
         seen = 0
-        for batch in islice(batches, FEW):
+        for batch in islice(batches, FEW_BATCHES):
             seen += 1
             self._count_batch(batch, tallies[0], turn)
-        if seen < FEW:
+        if seen < FEW_BATCHES:
             return
         with ThreadPoolExecutor(self._threads) as pool:
             try:
@@ -149,7 +149,7 @@ class TableSource:
                 for points in cache[edges[quarter] + thread : edges[quarter + 1] : self._threads]:
                     tallies[thread].add(points)
 
-            in_threads(count_share, self._threads, self._threads if len(cache) > FEW else 1)
+            in_threads(count_share, self._threads, self._threads if len(cache) > FEW_BATCHES else 1)
             if progress is not None:
                 progress("count", (quarter + 1) / QUARTERS)
 

@@ -21,7 +21,7 @@ class Tally:
     """The counts of one thread, for several partitions. `merged` adds the tallies of all threads.
 
     Guarantee:  privacy  no error, no text: only time and memory depend on the rows
-                cost     4 bytes a cell, or 16 for each occupied cell of a huge partition
+                cost     4 bytes per cell, or 16 for each occupied cell of a huge partition
     """
 
     def __init__(self, partitions: Sequence[Partition]) -> None:
@@ -45,7 +45,7 @@ class Tally:
 
 
 class _Dense:
-    """One small integer a cell."""
+    """One small integer per cell."""
 
     def __init__(self, size: int) -> None:
         self._rows = 0
@@ -93,7 +93,7 @@ class _Sparse:
         self._codes, self._pending = [], 0
 
 
-def merged(tallies: Sequence[Tally]) -> list[CellCounts]:
+def merge_tallies(tallies: Sequence[Tally]) -> list[CellCounts]:
     """Return the counts of all rows, one for each partition. The tallies are used up."""
     result: list[CellCounts] = []
     for parts in zip(*(tally.parts for tally in tallies), strict=True):

@@ -57,7 +57,7 @@ def plain_type(type: "pa.DataType") -> "pa.DataType":
             return type
 
 
-def described(type: "pa.DataType") -> str:
+def describe_type(type: "pa.DataType") -> str:
     """Return a word that a person uses for a type."""
     import pyarrow.types as pt
 
@@ -248,7 +248,7 @@ def cast(array: "pa.Array", type: "pa.DataType") -> "pa.Array":
         return pc.run_end_encode(cast(array, type.value_type), run_end_type=type.run_end_type)
     if pt.is_dictionary(type):
         coded = array if pt.is_dictionary(array.type) else array.dictionary_encode()
-        return recoded(coded.indices, cast(coded.dictionary, type.value_type), type)
+        return recode(coded.indices, cast(coded.dictionary, type.value_type), type)
     if pt.is_dictionary(array.type):
         return cast(array.dictionary.take(array.indices), type)
     if is_number(array.type) and is_number(type):
@@ -256,7 +256,7 @@ def cast(array: "pa.Array", type: "pa.DataType") -> "pa.Array":
     return array.cast(type, safe=False)
 
 
-def recoded(indices: "pa.Array", values: "pa.Array", type: "pa.DataType") -> "pa.Array":
+def recode(indices: "pa.Array", values: "pa.Array", type: "pa.DataType") -> "pa.Array":
     """Return a dictionary array of a type; its index is widened where the values are too many for it."""
     import pyarrow as pa
 
@@ -285,27 +285,27 @@ def number_cells(values: Floats, type: "pa.DataType | None") -> "pa.Array":
         return pa.array(np.clip(values, -largest, largest), pa.float64(), mask=mask).cast(type, safe=False)
     numpy_type = type.to_pandas_dtype()
     limits = np.iinfo(numpy_type)
-    return pa.array(whole(values, int(limits.min), int(limits.max)).astype(numpy_type), type, mask=mask)
+    return pa.array(round_within(values, int(limits.min), int(limits.max)).astype(numpy_type), type, mask=mask)
 
 
-def whole(values: Floats, low: int, high: int) -> Words:
+def round_within(values: Floats, low: int, high: int) -> Words:
     """Return the integers nearest to the values, within [low, high] as far as 64-bit words go; NaN gives low."""
     top = min(high, (1 << 63) - 1024)  # the largest double below 2^63
     with np.errstate(all="ignore"):
         return np.fmin(np.fmax(np.rint(values), max(low, -(1 << 63))), top).astype(np.int64)
 
 
-def unwrapped(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def unwrap(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
     """Return public cells without runs and without an extension, which many writers and libraries do not know."""
     import pyarrow as pa
 
     kind = column.type
     if isinstance(kind, _extension()):
-        return unwrapped(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    return unrolled(column)
+        return unwrap(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    return unroll(column)
 
 
-def unrolled(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def unroll(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
     """Return public cells one by one where they were runs."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -322,7 +322,7 @@ def nulls_where(values: Any, missing: Bools, type: "pa.DataType") -> "pa.Array":
     return pa.array(values, type, mask=missing if missing.any() else None)
 
 
-def joined(parts: "Sequence[pa.Array | str]") -> "pa.Array":
+def join_texts(parts: "Sequence[pa.Array | str]") -> "pa.Array":
     """Return the texts of some parts one after the other; a plain str is repeated."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from privmeasure.tables.columns.kinds import FORMAT, KINDS
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, SCHEMA_FORMAT
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -16,8 +16,8 @@ def json_schema() -> dict[str, Any]:
         >>> sorted(json_schema()["properties"])
         ['columns', 'format', 'group', 'never']
     """
-    (_, *_), definitions = msgspec.json.schema_components(list(KINDS.values()), ref_template="#/$defs/{name}")
-    for kind in KINDS.values():
+    (_, *_), definitions = msgspec.json.schema_components(list(COLUMN_KINDS.values()), ref_template="#/$defs/{name}")
+    for kind in COLUMN_KINDS.values():
         definition = definitions[kind.__name__]
         definition["description"] = (kind.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
         for field in definition["properties"].values():
@@ -30,7 +30,7 @@ def json_schema() -> dict[str, Any]:
         "required": ["format", "columns"],
         "additionalProperties": False,
         "properties": {
-            "format": {"description": "The version of this format.", "const": FORMAT},
+            "format": {"description": "The version of this format.", "const": SCHEMA_FORMAT},
             "columns": {
                 "description": "The columns, by name, in the order of the output.",
                 "type": "object",
@@ -59,7 +59,7 @@ def json_schema() -> dict[str, Any]:
 
 def _one_of() -> dict[str, Any]:
     """Return a choice that names every type, so that an editor can offer them before one is written."""
-    kinds = list(KINDS.items())
+    kinds = list(COLUMN_KINDS.items())
     return {
         "type": "object",
         "required": ["type"],

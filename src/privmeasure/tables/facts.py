@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privmeasure.conditions.language import Clause, ConditionError, Value, parse
+from privmeasure.conditions.language import Clause, ConditionError, Value, parse_condition
 from privmeasure.conditions.possible import some_row
 from privmeasure.conditions.sets import Condition, Fact, Interval
 from privmeasure.domains import Circle, Domain, Integers, Nullable
@@ -88,7 +88,7 @@ def _fact(schema: Schema, text: str) -> Fact:
 
 def _conditions(schema: Schema, text: str, types: Types | None) -> list[Condition]:
     found: dict[str, Condition] = {}
-    for clause in parse(text):
+    for clause in parse_condition(text):
         condition = _condition(schema, clause, types)
         found[clause.name] = found[clause.name].both(condition) if clause.name in found else condition
     return list(found.values())

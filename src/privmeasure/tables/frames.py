@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.tables.arrow import cast_each, is_text, unwrapped
+from privmeasure.tables.arrow import cast_each, is_text, unwrap
 from privmeasure.tables.layout import roomy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = ("pandas", "polars", "pyarrow")
+FRAME_KINDS = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ def from_arrow(table: "pa.Table", kind: FrameKind | str) -> Any:
     """Return a pyarrow table as a frame of a kind: just "pandas", "polars" or "pyarrow", or what `to_arrow` gave."""
     if isinstance(kind, str):
         kind = FrameKind(kind)
-    if kind.library not in KINDS:
-        raise ArgumentError(f"frame must be one of {', '.join(map(repr, KINDS))}, got {kind.library!r}.")
+    if kind.library not in FRAME_KINDS:
+        raise ArgumentError(f"frame must be one of {', '.join(map(repr, FRAME_KINDS))}, got {kind.library!r}.")
     if kind.library == "pandas":
         return _to_pandas(table, kind)
     return _to_polars(table, kind) if kind.library == "polars" else table
@@ -120,7 +120,7 @@ def _check_labels(labels: Sequence[Any]) -> None:
 def _to_polars(table: "pa.Table", kind: FrameKind) -> Any:
     import polars as pl
 
-    frame = pl.DataFrame(table.from_arrays([unwrapped(column) for column in table.columns], table.column_names))
+    frame = pl.DataFrame(table.from_arrays([unwrap(column) for column in table.columns], table.column_names))
     dtypes = dict(zip(kind.names, kind.dtypes, strict=True))
     for name in table.column_names:
         if dtypes.get(name) == "Enum":
@@ -281,7 +281,7 @@ def _plain_series(column: "pa.ChunkedArray") -> Any:
     """Return a column as pandas makes one; times of day to the microsecond, as Python has them."""
     import pyarrow as pa
 
-    column = unwrapped(column)
+    column = unwrap(column)
     wrapped = pa.types.is_dictionary(column.type)
     plain = column.type.value_type if wrapped else column.type
     if plain != pa.time64("ns"):

@@ -9,7 +9,7 @@ from typing import Any
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN, Foreign, Sketch, did_you_mean
 from privmeasure.tables.columns.fixed import Drop
-from privmeasure.tables.columns.kinds import KINDS, first_answer
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, first_answer
 from privmeasure.tables.template import Draft
 
 IMPORTED = (
@@ -136,7 +136,7 @@ def _joined(relationships: Any, columns: Mapping[str, Any]) -> dict[tuple[str, .
             relation = f"sdv {relationship.get('type')}"
             found |= {
                 tuple(parts.values()): kind.sketch(**parts)
-                for kind in KINDS.values()
+                for kind in COLUMN_KINDS.values()
                 if (parts := kind.joined(relation, roles)) is not None
             }
     return found

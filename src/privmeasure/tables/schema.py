@@ -13,7 +13,7 @@ from privmeasure.domains import Points, Product
 from privmeasure.errors import ArgumentError, DataError, ReleaseFileError, SchemaError
 from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean
 from privmeasure.tables.columns.fixed import Drop
-from privmeasure.tables.columns.kinds import FORMAT, Column, disagreements, from_fields, to_fields
+from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, disagreements, from_fields, to_fields
 from privmeasure.tables.layout import Layout
 
 if TYPE_CHECKING:
@@ -55,32 +55,34 @@ class Schema:
     @classmethod
     def from_toml(cls, path: str | Path) -> "Schema":
         """Read a schema file; a SchemaError says what is wrong, by line."""
-        from privmeasure.tables.toml import read
+        from privmeasure.tables.toml import read_schema
 
-        columns, groups, never = read(path)
+        columns, groups, never = read_schema(path)
         return cls(columns, groups=groups, never=never)
 
     @classmethod
     def from_text(cls, text: str, name: str = "schema") -> "Schema":
         """Read the text of a schema file; `name` is what errors call it."""
-        from privmeasure.tables.toml import parse
+        from privmeasure.tables.toml import parse_schema
 
-        columns, groups, never = parse(text, name)
+        columns, groups, never = parse_schema(text, name)
         return cls(columns, groups=groups, never=never)
 
     def to_toml(self) -> str:
         """Return the text of a schema file that `from_text` reads back as this schema."""
-        from privmeasure.tables.toml import write
+        from privmeasure.tables.toml import write_schema
 
-        return write(self.columns, self.groups, self.never)
+        return write_schema(self.columns, self.groups, self.never)
 
     @classmethod
     def from_json(cls, value: Any) -> "Schema":
         """Read what `to_json` wrote; a SchemaError says what does not fit."""
         if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list):
             raise SchemaError("A schema in JSON must be an object with a list of columns.")
-        if value.get("format") != FORMAT:
-            raise SchemaError(f"The schema has format {value.get('format')!r}; this version reads format {FORMAT}.")
+        if value.get("format") != SCHEMA_FORMAT:
+            raise SchemaError(
+                f"The schema has format {value.get('format')!r}; this version reads format {SCHEMA_FORMAT}."
+            )
         columns: dict[str, Column] = {}
         for fields in value["columns"]:
             if not isinstance(fields, Mapping) or not isinstance(fields.get("name"), str) or fields["name"] in columns:
@@ -98,7 +100,7 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that `from_json` reads back; columns are a list, so that their order survives."""
         return {
-            "format": FORMAT,
+            "format": SCHEMA_FORMAT,
             "columns": [{"name": name, **to_fields(column)} for name, column in self.columns.items()],
             "groups": [list(group) for group in self.groups],
             "never": list(self.never),
@@ -306,10 +308,10 @@ def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:
 
 def _is_about(rule: str, names: list[str]) -> bool:
     """Say whether a rule is about these columns alone; one that cannot be read is kept, so that its error is told."""
-    from privmeasure.conditions.language import ConditionError, parse
+    from privmeasure.conditions.language import ConditionError, parse_condition
 
     try:
-        return all(clause.name in names for clause in parse(rule))
+        return all(clause.name in names for clause in parse_condition(rule))
     except ConditionError:
         return True
 

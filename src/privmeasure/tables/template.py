@@ -8,7 +8,7 @@ from privmeasure.errors import SchemaError
 from privmeasure.tables.arrow import plain_type
 from privmeasure.tables.columns.base import TO_FILL_IN, ColumnError, Sketch, Types
 from privmeasure.tables.columns.fixed import Drop
-from privmeasure.tables.columns.kinds import KINDS, Column, first_answer, from_fields
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, Column, first_answer, from_fields
 from privmeasure.tables.toml import table_text
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def template(names: Sequence[str], types: Types | None = None) -> str:
 
 def guide_lines() -> list[str]:
     """Return a line about each kind: its name, the fields that it needs, and what else there is to say."""
-    return [f"{tag:<10} {kind.guide[0]:<29} {kind.guide[1]}" for tag, kind in KINDS.items()]
+    return [f"{tag:<10} {kind.guide[0]:<29} {kind.guide[1]}" for tag, kind in COLUMN_KINDS.items()]
 
 
 def _guess(name: str, storage: "pa.DataType | None") -> Sketch:

@@ -9,7 +9,7 @@ from typing import Any
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN, ColumnError, did_you_mean
-from privmeasure.tables.columns.kinds import FORMAT, Column, Spot, disagreements, from_fields, to_fields
+from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, Spot, disagreements, from_fields, to_fields
 
 TOP = ("format", "columns", "group", "never")
 LARGEST_FILE = 1 << 28
@@ -19,7 +19,7 @@ Declared = tuple[dict[str, Column], list[tuple[str, ...]], list[str]]
 """Columns, groups, and what can never be."""
 
 
-def read(path: str | Path) -> Declared:
+def read_schema(path: str | Path) -> Declared:
     """Read a schema file."""
     path = Path(path)
     try:
@@ -28,10 +28,10 @@ def read(path: str | Path) -> Declared:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{path} is not a text in UTF-8. Is it the data? Give the schema, a TOML file.") from None
-    return parse(text, path.name)
+    return parse_schema(text, path.name)
 
 
-def parse(text: str, name: str) -> Declared:
+def parse_schema(text: str, name: str) -> Declared:
     """Read the text of a schema file, and say everything that is wrong with it at once.
 
     Examples:
@@ -73,9 +73,12 @@ def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
                 " Columns are declared as [columns.NAME]." if isinstance(tree[key], dict) else ""
             )
             yield (key,), f"{key!r} is unknown.{hint} A schema has {', '.join(TOP)}."
-    if tree.get("format") != FORMAT:
+    if tree.get("format") != SCHEMA_FORMAT:
         got = f"format = {tree['format']!r}" if "format" in tree else "no format"
-        yield ("format",), f"the schema has {got}; this version reads format = {FORMAT}. Write that on the first line."
+        yield (
+            ("format",),
+            f"the schema has {got}; this version reads format = {SCHEMA_FORMAT}. Write that on the first line.",
+        )
     if not isinstance(tree.get("columns"), dict) or not tree["columns"]:
         yield ("columns",), "the schema has no columns. Declare each of them as a table [columns.NAME]."
     groups = tree.get("group", [])
@@ -175,9 +178,9 @@ def _keys(tokens: list[str]) -> Spot:
     return tuple(next(iter(tomllib.loads(f"{token} = 0"))) for token in tokens if token != ".")
 
 
-def write(columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]) -> str:
+def write_schema(columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]) -> str:
     """Return the text of a schema file."""
-    parts = [f"format = {FORMAT}\n"]
+    parts = [f"format = {SCHEMA_FORMAT}\n"]
     if never:
         parts.append(f"never = {value_text(list(never))}\n")
     for name, column in columns.items():

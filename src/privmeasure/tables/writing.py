@@ -12,7 +12,7 @@ import numpy as np
 
 from privmeasure.errors import ArgumentError
 from privmeasure.outputs import TAKEN, check_place, part_beside
-from privmeasure.tables.arrow import unrolled, unwrapped
+from privmeasure.tables.arrow import unroll, unwrap
 from privmeasure.tables.suffixes import DELIMITERS, PARQUET, kind_of, suffixes
 from privmeasure.threads import Progress
 
@@ -92,7 +92,7 @@ class _Sink:
         self._files = [pa.OSFile(str(beside), "wb")]
         self._parquet: Any = None
         if suffix in PARQUET:
-            schema = _with(first, unrolled).schema
+            schema = _with(first, unroll).schema
             self._parquet = pq.ParquetWriter(self._files[0], schema, compression="zstd")
             return
         if stem.endswith(".gz"):
@@ -104,12 +104,12 @@ class _Sink:
 
     def write(self, table: "pa.Table") -> None:
         if self._parquet is not None:
-            self._parquet.write_table(_with(table, unrolled))
+            self._parquet.write_table(_with(table, unroll))
             return
         import pyarrow as pa
         import pyarrow.csv as pc
 
-        table = _with(table, unwrapped)
+        table = _with(table, unwrap)
         views = [i for i, field in enumerate(table.schema) if pa.types.is_string_view(field.type)]
         for i in views:  # the CSV writer does not know them
             table = table.set_column(i, table.field(i).name, table.column(i).cast(pa.large_string()))

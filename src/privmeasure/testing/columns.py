@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 COMPANIES = 60
 """Random sets of rows that the texts are tried in."""
-MOST_ROWS = 12
+MOST_BESIDE = 12
 """Of such a set; the rest of the time a text stands beside one other."""
 
 
@@ -71,7 +71,7 @@ def _companies(count: int, rng: np.random.Generator) -> Iterable[np.ndarray[Any,
     yield rng.permutation(count)
     order = rng.permutation(count)
     yield from (order[i : i + 2] for i in range(count - 1))
-    yield from (rng.integers(0, count, int(rng.integers(2, MOST_ROWS + 1))) for _ in range(COMPANIES))
+    yield from (rng.integers(0, count, int(rng.integers(2, MOST_BESIDE + 1))) for _ in range(COMPANIES))
 
 
 def _points(column: Any, array: "pa.Array") -> Points:
@@ -81,14 +81,18 @@ def _points(column: Any, array: "pa.Array") -> Points:
         with warnings.catch_warnings(), np.errstate(divide="warn", over="warn", invalid="warn"):
             warnings.simplefilter("error")
             points: Points = column.encode(arrays)
-            tally = column.tally(arrays)
+            tally = column.count_changes(arrays)
     except Exception as error:
         raise AssertionError(
             f"encode and tally must take every cell without exception or warning, which would reveal it; seen: "
             f"{type(error).__name__}: {error} for {array.type} {_shown(array)}."
         ) from error
     shape = (len(array), column.domain.width)
-    _law(points.shape == shape and points.dtype == np.float64, f"encode must give a point a row, {shape}", points.shape)
+    _law(
+        points.shape == shape and points.dtype == np.float64,
+        f"encode must give one point per row, {shape}",
+        points.shape,
+    )
     _law(not np.isinf(points).any(), "encode must not give infinities", _shown(array))
     _law(column.nullable or not np.isnan(points).any(), "only a nullable column has missing points", _shown(array))
     counts = (tally.missing, tally.unparsed, tally.clamped, tally.unknown)

@@ -26,7 +26,7 @@ from privmeasure.rounding import LAST_DIGITS
 
 ENUMERATED = 8
 """Up to this level all codes are tried; below it, those of drawn points."""
-MOST_CELLS = 256
+MOST_TRIED = 256
 DRAWS = 6
 SLACK = 1e-6
 """Relative room for rounding in comparisons of distances."""
@@ -122,7 +122,7 @@ def _odd_points(width: int, sample: Points) -> Points:
 
 def _cells(domain: Domain, points: Points, level: int) -> Cells:
     cells = np.unique(domain.locate(points, level))
-    return cells[:: len(cells) // MOST_CELLS + 1].copy()
+    return cells[:: len(cells) // MOST_TRIED + 1].copy()
 
 
 def _check_values(domain: Domain, points: Points, levels: Sequence[int]) -> None:
@@ -264,7 +264,7 @@ def _check_json(domain: Domain, points: Points, levels: Sequence[int]) -> None:
         value = json.loads(json.dumps(domain.to_json(), allow_nan=False))
     kind = value.get("kind") if isinstance(value, dict) else None
     _law(isinstance(kind, str), 'to_json must return an object with a "kind"', value)
-    if kind in domains.KINDS and not domains.own_kinds(value):  # nothing of one's own inside
+    if kind in domains.DOMAIN_KINDS and not domains.own_kinds(value):  # nothing of one's own inside
         with _quiet("from_json must read what to_json wrote"):
             read = domains.from_json(value)
         _law(read.to_json() == domain.to_json(), "from_json must read back the same domain", read)
@@ -273,4 +273,4 @@ def _check_json(domain: Domain, points: Points, levels: Sequence[int]) -> None:
             _law(
                 same, "the domain that from_json reads must locate points in the same cells", f"a difference at {level}"
             )
-    _law(domains.stated(domain) == value, "to_json must say the same each time", domain.to_json())
+    _law(domains.write_domain(domain) == value, "to_json must say the same each time", domain.to_json())

@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LARGEST = (1 << 63) - 1
+LARGEST_WORD = (1 << 63) - 1
 
 NUMBERS = (
     "0", "-0", "+0", "1", " 1 ", "1 ", "\t1", "1\u00a0", "\u20031", "+1.5", "-2.5", "1.", ".5", ".", "-.5e-3", "1e3",
@@ -137,12 +137,14 @@ def _temporal_arrays() -> "Iterator[pa.Array]":
     import pyarrow as pa
 
     yield pa.array([None, 0, -1, 18321, 2**31 - 1, -(2**31)], pa.int32()).cast(pa.date32())
-    yield pa.array([None, 0, -1, LARGEST, -LARGEST]).view(pa.date64())
+    yield pa.array([None, 0, -1, LARGEST_WORD, -LARGEST_WORD]).view(pa.date64())
     for unit in ("s", "ms", "us", "ns"):
         for zone in (None, "UTC", "Europe/Berlin", "+05:30") if unit == "us" else (None, "Europe/Berlin"):
-            yield pa.array([None, 0, -1, LARGEST, -LARGEST, 1_600_000_000, 1 << 55]).view(pa.timestamp(unit, zone))
-        yield pa.array([None, 0, -1, LARGEST]).view(pa.duration(unit))
+            yield pa.array([None, 0, -1, LARGEST_WORD, -LARGEST_WORD, 1_600_000_000, 1 << 55]).view(
+                pa.timestamp(unit, zone)
+            )
+        yield pa.array([None, 0, -1, LARGEST_WORD]).view(pa.duration(unit))
     yield pa.array([None, 0, 86399], pa.int32()).view(pa.time32("s"))
     yield pa.array([None, 0, -1, 2**31 - 1], pa.int32()).view(pa.time32("ms"))
-    yield pa.array([None, 0, -1, LARGEST]).view(pa.time64("us"))
-    yield pa.array([None, 0, -1, LARGEST]).view(pa.time64("ns"))
+    yield pa.array([None, 0, -1, LARGEST_WORD]).view(pa.time64("us"))
+    yield pa.array([None, 0, -1, LARGEST_WORD]).view(pa.time64("ns"))

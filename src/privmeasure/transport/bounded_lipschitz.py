@@ -21,17 +21,17 @@ from privmeasure.domains import Finite, Floats
 from privmeasure.errors import ArgumentError
 from privmeasure.rounding import ROUNDING
 from privmeasure.transport.flow import Grid, check_arcs, grid_arcs, linear_flow, min_cost_flow, whole_costs
-from privmeasure.transport.line import Line, Mass, apportion, ship_along, signed_masses
+from privmeasure.transport.line import AnyMass, Line, apportion, ship_along, signed_masses
 
-Space = ArrayLike | Finite | Grid | Line
+AnySpace = ArrayLike | Finite | Grid | Line
 """A matrix of distances, a Finite domain (whose distances are checked already), a grid of cells or points of a line."""
 
-MOST_STEPS = 1 << 28
+MOST_TAKEN_BACK = 1 << 28
 """Units to be taken back on a line times its points, up to which that is done one by one: some seconds."""
-ADVICE = "Use a coarser partition, or a Grid, which needs no pairs of cells."
+USE_COARSER = "Use a coarser partition, or a Grid, which needs no pairs of cells."
 
 
-def bounded_lipschitz(mu: ArrayLike, nu: ArrayLike, distance: Space, *, diameter: float | None = None) -> float:
+def bounded_lipschitz(mu: ArrayLike, nu: ArrayLike, distance: AnySpace, *, diameter: float | None = None) -> float:
     """Return d_BL(mu, nu) of signed measures: masses of any sign, with any totals, on the points of a finite space.
 
     For equal totals it is W1. `diameter` is that of a space in which the points lie, by default their own.
@@ -39,7 +39,7 @@ def bounded_lipschitz(mu: ArrayLike, nu: ArrayLike, distance: Space, *, diameter
     Notation:   |P|, |Q| numbers of points where mu > nu, mu < nu
     Guarantee:  exact for whole numbers on a grid; up to rounding of floats on a line; whole numbers in a matrix: at
                 most 2^-30 diameters for each unit of mass too much; floats: the tolerance of HiGHS (1e-7)
-                cost  a flow with |P||Q| arcs (matrix) or 3^d - 1 arcs a cell (grid); O(points log points) on a line
+                cost  a flow with |P||Q| arcs (matrix) or 3^d - 1 arcs per cell (grid); O(points log points) on a line
     References: [HVZ23] section 3.1; the corrected linear program of docs/mathematics.md
 
     Examples:
@@ -53,7 +53,7 @@ def bounded_lipschitz(mu: ArrayLike, nu: ArrayLike, distance: Space, *, diameter
 
 
 def closest_measure(
-    nu: ArrayLike, total: int, distance: Space, *, diameter: float | None = None
+    nu: ArrayLike, total: int, distance: AnySpace, *, diameter: float | None = None
 ) -> tuple[NDArray[np.int64], float]:
     """Return the measure in whole numbers >= 0 of a given total that is closest to nu in d_BL, and its distance.
 
@@ -66,7 +66,7 @@ def closest_measure(
     Scaling is cumulative rounding along the cells and never raises a cell above its remainder, which keeps it optimal.
 
     Guarantee:  privacy   post-processing of nu
-                accuracy  optimal (on a matrix: up to 2^-30 diameters a unit shipped)
+                accuracy  optimal (on a matrix: up to 2^-30 diameters per unit shipped)
                 cost      256 x 256 cells with noise of scale 1: seconds and 150 MB; a line of 65,536: about a second
     References: [HVZ23] Algorithm 2, corrected (docs/mathematics.md)
 
@@ -89,7 +89,7 @@ def closest_measure(
     return apportion(remainder, goal) if net > goal else remainder, value + price
 
 
-def _ship(space: Finite | Grid | Line, mass: Mass, amount: int | None) -> tuple[Mass, float]:
+def _ship(space: Finite | Grid | Line, mass: AnyMass, amount: int | None) -> tuple[AnyMass, float]:
     """Ship `amount` (None: all that the smaller side has) from positive to negative mass; return what moved, and cost.
 
     What leaves is positive, what arrives negative.
@@ -110,7 +110,7 @@ def _ship(space: Finite | Grid | Line, mass: Mass, amount: int | None) -> tuple[
         moved, flows = _flow(arcs, mass, amount)
         return moved, float(flows @ arcs[2]) * space.unit
     source, target = np.flatnonzero(mass > 0), np.flatnonzero(mass < 0)
-    check_arcs(len(source) * len(target), f"{len(source)} by {len(target)} points of the matrix", ADVICE)
+    check_arcs(len(source) * len(target), f"{len(source)} by {len(target)} points of the matrix", USE_COARSER)
     lengths = space.distances[np.ix_(source, target)].ravel()
     tails, heads = np.repeat(source, len(target)), np.tile(target, len(source))
     moved, flows = _flow((tails, heads, lengths if mass.dtype.kind == "f" else whole_costs(lengths)), mass, amount)
@@ -126,13 +126,15 @@ def _positions(space: Finite | Grid | Line) -> Floats | None:
     return None
 
 
-def _is_short(mass: Mass, amount: int | None) -> bool:
+def _is_short(mass: AnyMass, amount: int | None) -> bool:
     """Say whether few enough units of the largest shipment must be taken back, one by one, on a line."""
     largest = min(np.maximum(mass, 0).sum(), np.maximum(-mass, 0).sum())
-    return amount is None or (int(largest) - amount) * len(mass) <= MOST_STEPS
+    return amount is None or (int(largest) - amount) * len(mass) <= MOST_TAKEN_BACK
 
 
-def _flow(arcs: tuple[Mass, Mass, Mass], mass: Mass, amount: int | None) -> tuple[Mass, NDArray[np.int64] | Floats]:
+def _flow(
+    arcs: tuple[AnyMass, AnyMass, AnyMass], mass: AnyMass, amount: int | None
+) -> tuple[AnyMass, NDArray[np.int64] | Floats]:
     """Solve the shipment as a flow: one more node takes what is not shipped, another gives what is not covered.
 
     Both hubs are reached at no cost. A shipment through a hub, or of mass that then stays at another point, would only
@@ -144,7 +146,7 @@ def _flow(arcs: tuple[Mass, Mass, Mass], mass: Mass, amount: int | None) -> tupl
     hubs = np.array([shipped - have, need - shipped], mass.dtype)
     count, kept = len(arcs[0]), have > shipped
     tails, heads, costs = ([part] for part in arcs)
-    capacities: list[Mass] = [np.full(count, shipped, mass.dtype)]
+    capacities: list[AnyMass] = [np.full(count, shipped, mass.dtype)]
     if kept:
         _join(tails, heads, costs, source, np.full(len(source), len(mass)))
         capacities.append(mass[source])
@@ -164,13 +166,13 @@ def _flow(arcs: tuple[Mass, Mass, Mass], mass: Mass, amount: int | None) -> tupl
     return moved, flows[:count]
 
 
-def _join(tails: list[Mass], heads: list[Mass], costs: list[Mass], tail: Mass, head: Mass) -> None:
+def _join(tails: list[AnyMass], heads: list[AnyMass], costs: list[AnyMass], tail: AnyMass, head: AnyMass) -> None:
     tails.append(tail)
     heads.append(head)
     costs.append(np.zeros(len(tail), np.int64))
 
 
-def _checked_space(distance: Space) -> Finite | Grid | Line:
+def _checked_space(distance: AnySpace) -> Finite | Grid | Line:
     return distance if isinstance(distance, Finite | Grid | Line) else Finite(distance)
 
 
@@ -178,7 +180,7 @@ def _size(space: Finite | Grid | Line) -> int:
     return space.count if isinstance(space, Finite) else space.cells
 
 
-def _on(space: Finite | Grid | Line, name: str, values: ArrayLike) -> Mass:
+def _on(space: Finite | Grid | Line, name: str, values: ArrayLike) -> AnyMass:
     mass = signed_masses(name, values)
     if len(mass) != _size(space):
         raise ArgumentError(f"{name} must have a mass for each of {_size(space)} points of distance, got {len(mass)}.")

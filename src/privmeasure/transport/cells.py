@@ -17,7 +17,7 @@ from privmeasure.transport.line import hierarchy_wasserstein
 Norm = Callable[[Floats], float]
 """Takes the masses of all 2^level cells, 0 where a cell does not exist."""
 
-UNITS = 1 << 34
+MASS_UNITS = 1 << 34
 """Real masses become so many whole units in all."""
 MOST_GRID = 1 << 12
 """Cells of a grid: up to a third of a second each time."""
@@ -146,9 +146,9 @@ def _whole(mass: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], fl
     """Return the mass in whole units that sum to 0, and how many units make a 1.
 
     The cumulative sums are rounded, so each is off by at most half a unit. What was changed can be moved from cell to
-    cell along their order, half a unit at most a step: that costs at most half a diameter a cell.
+    cell along their order, half a unit at most per step: that costs at most half a diameter per cell.
     """
-    scale = 2.0 ** min(30, math.floor(math.log2(UNITS / (float(np.abs(mass).sum()) + 1))))
+    scale = 2.0 ** min(30, math.floor(math.log2(MASS_UNITS / (float(np.abs(mass).sum()) + 1))))
     edges = np.rint(np.cumsum(mass) * scale).astype(np.int64)
     edges[-1] = 0
     return np.diff(edges, prepend=0), scale

@@ -18,13 +18,13 @@ from privmeasure.domains import Floats
 from privmeasure.errors import ArgumentError, PrivmeasureError
 from privmeasure.rounding import ROUNDING
 
-Integers = NDArray[np.int64]
-Arcs = tuple[Integers, Integers, Integers]
+Wholes = NDArray[np.int64]
+Arcs = tuple[Wholes, Wholes, Wholes]
 """Tails, heads and costs."""
 
 MOST_ARCS = 1 << 24
 """Of one problem: at about 150 bytes an arc in the solver, 2.5 GB."""
-LARGEST_SUM = 1 << 62
+LARGEST_SUPPLY = 1 << 62
 """What supplies, and costs times nodes, may reach in 64-bit words."""
 COST_LEVELS = 1 << 30
 """Real lengths become so many whole numbers."""
@@ -65,7 +65,7 @@ class Grid:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The sides in units, 1 or 2 an axis."""
+        """The sides in units, 1 or 2 per axis."""
         return _steps(self.shape, self.sides)
 
     @property
@@ -74,7 +74,7 @@ class Grid:
         return self.unit * max(s * (n - 1) for s, n in zip(self.steps, self.shape, strict=True))
 
 
-GRID_ADVICE = "Use fewer cells an axis, or a sliced or subsampled estimate."
+GRID_ADVICE = "Use fewer cells per axis, or a sliced or subsampled estimate."
 
 
 def check_arcs(arcs: int, what: str, advice: str) -> None:
@@ -99,7 +99,7 @@ def grid_arcs(shape: Sequence[int], sides: Sequence[float] | None = None) -> Arc
     moves of the first kind do the rest: max(2 |c|, |b|) in all. No move is longer than its cost, so no path is
     shorter; and every coordinate goes straight to its goal, so the walk stays in the grid.
 
-    Guarantee:  cost  (3^f - 1) + (3^c - 1) 5^f arcs a cell for f fine and c coarse axes; 3^d - 1 for cubes
+    Guarantee:  cost  (3^f - 1) + (3^c - 1) 5^f arcs per cell for f fine and c coarse axes; 3^d - 1 for cubes
 
     Examples:
         >>> tails, heads, costs = grid_arcs((2, 2))
@@ -135,7 +135,7 @@ def _moves(steps: Sequence[int]) -> Iterator[tuple[tuple[int, ...], int]]:
 def _steps(shape: Sequence[int], sides: Sequence[float] | None) -> tuple[int, ...]:
     """Return the sides in units of the shortest; an axis of one cell has no side."""
     if not len(shape) or any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1 for n in shape):
-        raise ArgumentError(f"shape must be whole numbers of at least 1, one an axis, got {tuple(shape)}.")
+        raise ArgumentError(f"shape must be whole numbers of at least 1, one per axis, got {tuple(shape)}.")
     if sides is None:
         return (1,) * len(shape)
     if len(sides) != len(shape) or not all(0 < side < math.inf for side in sides):
@@ -152,7 +152,7 @@ def _steps(shape: Sequence[int], sides: Sequence[float] | None) -> tuple[int, ..
 
 def min_cost_flow(
     tails: ArrayLike, heads: ArrayLike, costs: ArrayLike, capacities: ArrayLike | None, supplies: ArrayLike
-) -> tuple[Integers, int]:
+) -> tuple[Wholes, int]:
     """Return the cheapest flow that takes every supply to the demands (negative supplies), and its cost, in integers.
 
     Minimises sum c_a f_a over 0 <= f_a <= u_a with (flow out of v) - (flow into v) = b_v at every node v.
@@ -176,12 +176,12 @@ def min_cost_flow(
         return np.zeros(len(tail), np.int64), 0
     flows = _solve(tail, head, cost, np.minimum(capacity, most), supply)
     used = np.flatnonzero(flows)
-    if most * float(cost.max(initial=0)) * len(supply) < LARGEST_SUM:
+    if most * float(cost.max(initial=0)) * len(supply) < LARGEST_SUPPLY:
         return flows, int(flows[used] @ cost[used])
     return flows, int(flows[used].astype(object) @ cost[used].astype(object))
 
 
-def _check_network(tail: Integers, head: Integers, cost: Integers, capacity: Integers, supply: Integers) -> None:
+def _check_network(tail: Wholes, head: Wholes, cost: Wholes, capacity: Wholes, supply: Wholes) -> None:
     for name, array in (("heads", head), ("costs", cost), ("capacities", capacity)):
         if len(array) != len(tail):
             raise ArgumentError(f"{name} must have one entry for each of {len(tail)} arcs, got {len(array)}.")
@@ -194,13 +194,13 @@ def _check_network(tail: Integers, head: Integers, cost: Integers, capacity: Int
     total = int(supply.sum(dtype=object)) if len(supply) else 0
     if total:
         raise ArgumentError(f"supplies must sum to 0, got {total}. What leaves must arrive: add a node for the rest.")
-    if float(np.abs(supply.astype(np.float64)).sum()) >= LARGEST_SUM:
+    if float(np.abs(supply.astype(np.float64)).sum()) >= LARGEST_SUPPLY:
         raise ArgumentError("supplies must stay below 2^62 in all. Divide them by a common factor.")
-    if int(cost.max(initial=0)) * 4 * (len(supply) + 1) >= LARGEST_SUM:
+    if int(cost.max(initial=0)) * 4 * (len(supply) + 1) >= LARGEST_SUPPLY:
         raise ArgumentError(f"costs must stay below 2^60 over the number of nodes, got {cost.max()}. Scale them down.")
 
 
-def _solve(tail: Integers, head: Integers, cost: Integers, capacity: Integers, supply: Integers) -> Integers:
+def _solve(tail: Wholes, head: Wholes, cost: Wholes, capacity: Wholes, supply: Wholes) -> Wholes:
     try:
         from ortools.graph.python import min_cost_flow as ortools
     except ImportError:
@@ -227,9 +227,7 @@ INFEASIBLE = "supplies cannot reach the demands along the arcs within capacities
 UNSOUND = "The linear program has lost whole numbers to rounding. Install the exact solver: privmeasure[transport]."
 
 
-def _by_linear_program(
-    tail: Integers, head: Integers, cost: Integers, capacity: Integers, supply: Integers
-) -> Integers:
+def _by_linear_program(tail: Wholes, head: Wholes, cost: Wholes, capacity: Wholes, supply: Wholes) -> Wholes:
     """Return the whole numbers that a vertex of the linear program is up to rounding, if they cost the same.
 
     HiGHS works to 1e-7. So numbers are divided by powers of 2 until they are at most 2^20: then its errors stay below
@@ -246,7 +244,7 @@ def _by_linear_program(
 
 
 def linear_flow(
-    tail: Integers, head: Integers, cost: NDArray[Any], capacity: NDArray[Any] | None, supply: NDArray[Any]
+    tail: Wholes, head: Wholes, cost: NDArray[Any], capacity: NDArray[Any] | None, supply: NDArray[Any]
 ) -> tuple[Floats, float]:
     """Return the cheapest flow and its cost in doubles, a vertex of the linear program, by HiGHS.
 
@@ -269,7 +267,7 @@ def linear_flow(
     return np.asarray(found.x, np.float64), float(found.fun)
 
 
-def whole_costs(lengths: Floats) -> Integers:
+def whole_costs(lengths: Floats) -> Wholes:
     """Return lengths as whole numbers up to 2^30.
 
     A flow that is optimal for them costs at most 2^-30 of the greatest length more than an optimal one, for each unit
@@ -282,7 +280,7 @@ def whole_costs(lengths: Floats) -> Integers:
     return np.rint(lengths * (COST_LEVELS / (float(lengths.max(initial=0.0)) or 1.0))).astype(np.int64)
 
 
-def whole_numbers(name: str, values: ArrayLike) -> Integers:
+def whole_numbers(name: str, values: ArrayLike) -> Wholes:
     """Return a vector of 64-bit integers; anything that is not whole numbers is an ArgumentError."""
     array = np.asarray(values)
     if array.ndim == 1 and array.size == 0:

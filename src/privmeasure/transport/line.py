@@ -19,7 +19,7 @@ from privmeasure.rounding import ROUNDING
 CRUMBS = 1e-12
 """What may be left of a signed mass where everything cancels."""
 
-Mass = NDArray[Any]
+AnyMass = NDArray[Any]
 """int64 or float64."""
 
 
@@ -208,7 +208,7 @@ def apportion(weights: ArrayLike, total: int) -> NDArray[np.int64]:
         >>> apportion([1, 1, 1], 4)
         array([1, 2, 1])
     """
-    cumulative: Mass = np.cumsum(np.asarray(weights))
+    cumulative: AnyMass = np.cumsum(np.asarray(weights))
     if cumulative.dtype.kind == "f":
         edges = np.floor(cumulative * (total / cumulative[-1]) + 0.5)
     else:
@@ -224,7 +224,7 @@ def apportion(weights: ArrayLike, total: int) -> NDArray[np.int64]:
 # ------------------------------------------------------------------------------------------- covering on a line
 
 
-def ship_along(positions: Floats, mass: Mass, amount: int | None = None) -> Mass:
+def ship_along(positions: Floats, mass: AnyMass, amount: int | None = None) -> AnyMass:
     """Return how much leaves each positive point of a line when positive mass covers negative mass at the least cost.
 
     `amount` units are shipped (None: as much as the smaller side has); at negative points the result is minus what
@@ -234,14 +234,14 @@ def ship_along(positions: Floats, mass: Mass, amount: int | None = None) -> Mass
         return mass.copy()  # equal totals: everything moves
     gaps = np.diff(positions)
     sign = 1 if mass.sum() >= 0 else -1  # -1: what is negative covers what is positive
-    moved: Mass = sign * (np.minimum(sign * mass, 0) + _cover(gaps, sign * mass))
+    moved: AnyMass = sign * (np.minimum(sign * mass, 0) + _cover(gaps, sign * mass))
     excess = 0 if amount is None else int(np.maximum(moved, 0).sum()) - amount
     while excess > 0:
         excess -= _take_back(gaps, moved, excess)
     return moved
 
 
-def _cover(gaps: Floats, mass: Mass) -> Mass:
+def _cover(gaps: Floats, mass: AnyMass) -> AnyMass:
     """Return what leaves each positive point so that all negative mass is covered; the total must not be negative.
 
     Let F be the flow to the right across the gap after point i, and f(F) the least cost so far. f is convex, piecewise
@@ -285,7 +285,7 @@ def _cover(gaps: Floats, mass: Mass) -> Mass:
     return shipped
 
 
-def _take_back(gaps: Floats, moved: Mass, most: int) -> int:
+def _take_back(gaps: Floats, moved: AnyMass, most: int) -> int:
     """Take back, in place, units along the path whose return saves most; return how many.
 
     In a cheapest flow of K units, the path of the residual graph from a covered point to a point that ships, with the
@@ -326,7 +326,7 @@ def vector(name: str, values: ArrayLike) -> Floats:
     return array
 
 
-def signed_masses(name: str, values: ArrayLike) -> Mass:
+def signed_masses(name: str, values: ArrayLike) -> AnyMass:
     """Return a vector of masses of any sign: int64 where whole numbers were given, else finite doubles."""
     array = np.asarray(values)
     if array.ndim == 1 and len(array) and array.dtype.kind in "iu":
@@ -335,7 +335,7 @@ def signed_masses(name: str, values: ArrayLike) -> Mass:
 
 
 def masses(name: str, weights: ArrayLike | None, count: int) -> Floats:
-    """Return masses >= 0 that are not all 0, one a point; None gives every point 1 / count."""
+    """Return masses >= 0 that are not all 0, one per point; None gives every point 1 / count."""
     if weights is None:
         return np.full(count, 1 / count)
     array = vector(name, weights)

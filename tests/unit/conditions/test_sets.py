@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import privmeasure as pm
-from privmeasure.conditions.language import ConditionError, parse
+from privmeasure.conditions.language import ConditionError, parse_condition
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Box, Categories, Domain, Nullable, Steps
 from privmeasure.errors import ArgumentError, SchemaError
@@ -98,7 +98,7 @@ def release() -> TableRelease:
     ],
 )
 def test_language(text: str, clauses: list[Any]) -> None:
-    assert [(c.name, c.sign, c.values) for c in parse(text)] == clauses
+    assert [(c.name, c.sign, c.values) for c in parse_condition(text)] == clauses
 
 
 BROKEN = [
@@ -110,14 +110,14 @@ BROKEN = [
 @pytest.mark.parametrize("text", BROKEN)
 def test_broken_language(text: str) -> None:
     with pytest.raises(ConditionError):
-        parse(text)
+        parse_condition(text)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="ab =<>!'\"(),1.3andisn", max_size=30))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ConditionError):
-        assert parse(text)
+        assert parse_condition(text)
 
 
 # ------------------------------------------------------------------------------------------------------ translation
@@ -291,7 +291,7 @@ def test_facts_that_cannot_be(never: list[str], told: str) -> None:
 
 def test_facts_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    monkeypatch.setattr(facts, "parse", lambda text: read.append(text) or parse(text))
+    monkeypatch.setattr(facts, "parse", lambda text: read.append(text) or parse_condition(text))
     never = ["sex = 'M' and age < 3", "age > 100 and sex = 'F'"]
     schema = Schema({"sex": Category(["F", "M"]), "age": Integer(0, 120)}, never=never)
     table = pa.table({"sex": ["F", "M"] * 50, "age": list(range(100))})

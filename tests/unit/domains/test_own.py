@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 import privmeasure as pm
-from privmeasure.domains import Box, Categories, Integers, Nullable, Product, check_own, is_ours, own_kinds, stated
+from privmeasure.domains import (
+    Box,
+    Categories,
+    Integers,
+    Nullable,
+    Product,
+    check_own,
+    is_ours,
+    own_kinds,
+    write_domain,
+)
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree
 from privmeasure.privacy import Privacy
@@ -253,7 +263,7 @@ def test_numbers_that_could_not_be_saved_are_refused(name):
 
 def test_kinds_are_found_wherever_they_are():
     space = SPACES["nullable in a product"]()
-    assert own_kinds(stated(space)) == ["streets", "words"]
+    assert own_kinds(write_domain(space)) == ["streets", "words"]
     assert own_kinds(Box([(0, 1)]).to_json()) == own_kinds(None) == own_kinds({"kind": 5}) == own_kinds([[]]) == []
     assert not is_ours(space)
     assert is_ours(Nullable(Box([(0, 1)])))

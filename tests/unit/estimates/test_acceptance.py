@@ -8,7 +8,7 @@ from privmeasure.estimates.acceptance import (
     closest_rows,
     distance_from_raw,
     keep_or_replace,
-    searched_level,
+    level_of_search,
     side_of_cut,
     winding_order,
 )
@@ -65,7 +65,7 @@ def test_what_is_near_is_kept_and_what_is_far_is_replaced(box: Box, level: int) 
 
 def test_below_the_level_of_the_search_signed_differences_split() -> None:
     box, depth = Box([(0, 1), (0, 1)], [1, 0.3]), 13  # unequal axes: pairs of cells are looked at, at most 2^11
-    level = searched_level(box, depth)
+    level = level_of_search(box, depth)
     assert level == 11
     truth, raw = example(depth, 7, scale=0.5)
     differences = haar_differences(raw)

@@ -279,7 +279,7 @@ def test_errors_of_sqlite_in_words(ledger, monkeypatch):
     ):
         error = sqlite3.OperationalError("x")
         error.sqlite_errorname = name
-        assert words in file.explain(ledger.path, error)
+        assert words in file.explain_refusal(ledger.path, error)
     monkeypatch.setattr(file, "PATIENCE", 0.05)
     holder = sqlite3.connect(ledger.path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

@@ -7,7 +7,7 @@ import pytest
 
 from privmeasure.model.drawing import draw, inside
 from privmeasure.model.graph import Model
-from privmeasure.model.pairs import raked
+from privmeasure.model.pairs import rake
 
 Tables = dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
@@ -145,7 +145,7 @@ def test_facts_that_leave_nothing_overflow_nowhere(columns: int) -> None:
         margins = [np.ceil(rng.dirichlet(np.full(size, 0.3)) * 1000) for size in sizes]
         tables = {
             (i, j): (
-                raked(rng.dirichlet(np.full(sizes[i] * sizes[j], 0.1)).reshape(sizes[i], -1), margins[i], margins[j]),
+                rake(rng.dirichlet(np.full(sizes[i] * sizes[j], 0.1)).reshape(sizes[i], -1), margins[i], margins[j]),
                 np.arange(sizes[i]),
                 np.arange(sizes[j]),
             )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.model.ranks import Blocks, merged, rank
+from privmeasure.model.ranks import Blocks, merge_groups, rank
 
 CLEAR = 10.0
 MASSES = st.lists(st.integers(0, 50), min_size=1, max_size=64).map(np.array)
@@ -126,5 +126,5 @@ def test_merged_adds_up() -> None:
     for i in range(6):
         for j in range(8):
             slow[rows[i], columns[j]] += table[i, j]
-    assert np.array_equal(merged(table, rows, columns), slow)
-    assert merged(table, rows, columns).dtype == table.dtype
+    assert np.array_equal(merge_groups(table, rows, columns), slow)
+    assert merge_groups(table, rows, columns).dtype == table.dtype

@@ -13,7 +13,7 @@ import pytest
 from privmeasure.errors import ArgumentError, SpentError
 from privmeasure.noise import laplace
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.laplace import DiscreteLaplace, Table, certified_floors, discrete_laplace, exp_minus
+from privmeasure.noise.laplace import DiscreteLaplace, GuideTable, certified_floors, discrete_laplace, exp_minus
 from privmeasure.threads import in_threads
 from reference.laplace import binary_floor, cdf, pmf, power, share
 
@@ -43,7 +43,7 @@ def low_digits(scale: Fraction, bits: int = 64, digits: int = 120) -> list[int]:
     return [binary_floor(share(scale, 0, r, q - 1, digits), bits, digits) for r in range(q - 1)]
 
 
-def tables(scale: Fraction) -> list[tuple[Table, list[int]]]:
+def tables(scale: Fraction) -> list[tuple[GuideTable, list[int]]]:
     law = discrete_laplace(scale)
     found = [(law.high, high_digits(scale))]
     return found if law.low is None else [*found, (law.low, low_digits(scale))]
@@ -54,7 +54,7 @@ def split(number: int, count: int) -> list[int]:
     return [number >> 64 * (count - 1 - i) & ONES for i in range(count)]
 
 
-def word_of(table: Table, value: int) -> int:
+def word_of(table: GuideTable, value: int) -> int:
     """A word in the middle of those that mean a value."""
     edges = [0, *table.prefixes, 2**64]
     i = value - table.first

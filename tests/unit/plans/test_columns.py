@@ -176,7 +176,7 @@ def test_a_file_with_a_deep_column_is_refused():
 def test_what_is_planned_is_what_a_file_may_hold():
     assert DEEPEST_COLUMN == files.DEEPEST_NOISY
     assert 1 << DEEPEST_COLUMN <= tree.MOST_KEPT, "noisy counts stay with every release of columns"
-    assert column_plan.MOST_CELLS <= files.LARGEST_ROWS
+    assert column_plan.MOST_LISTED <= files.LARGEST_ROWS
 
 
 def edits():

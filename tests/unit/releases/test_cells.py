@@ -189,7 +189,7 @@ def test_positions_are_uniform(size, small_chunks):
 
 
 def test_positions_are_uniform_in_full_chunks():
-    assert p_value_of_positions(ours, sampling.CHUNK + 1000, runs=10) > ALPHA
+    assert p_value_of_positions(ours, sampling.ROW_CHUNK + 1000, runs=10) > ALPHA
 
 
 @pytest.mark.parametrize("biased", [weak, slightly_weak])
@@ -599,7 +599,7 @@ def test_lazy_and_very_large_trees_keep_none(tmp_path, monkeypatch):
 
 def test_large_counts_take_wide_words():
     domain = pm.Box([(0, 1)])
-    kept = tree.kept_counts(domain, {1: np.array([2**31 - 1, 0]), 2: np.array([2**31, 0, -5, 0])}, 2)
+    kept = tree.keep_counts(domain, {1: np.array([2**31 - 1, 0]), 2: np.array([2**31, 0, -5, 0])}, 2)
     assert (kept[1].dtype, kept[2].dtype) == (np.int32, np.int64)
     assert kept[2].tolist() == [2**31, 0, -5, 0]
 

@@ -219,7 +219,7 @@ def test_damaged_headers_are_refused(release: ColumnsMeasure, tmp_path: Path, na
     header = json.loads(json.dumps(copy.deepcopy(release.header())))
     EDITS[name](header)
     assert header != release.header()
-    files.write(tmp_path / "x", header, release.columns_of_file())
+    files.write_release(tmp_path / "x", header, release.columns_of_file())
     with pytest.raises(ReleaseFileError):
         pm.load(tmp_path / "x")
 
@@ -231,10 +231,10 @@ def test_damaged_rows_are_refused(release: ColumnsMeasure, tmp_path: Path, row: 
     with np.errstate(over="ignore"):
         table[column][row] += np.array(change).astype(table[column].dtype)
         table[column][row] *= 3 if column == 2 else 1
-    files.write(tmp_path / "x", release.header(), tuple(table))  # type: ignore[arg-type]
+    files.write_release(tmp_path / "x", release.header(), tuple(table))  # type: ignore[arg-type]
     if column == 2 and row == -1:
         table[column][row] = 1 << 62
-        files.write(tmp_path / "x", release.header(), tuple(table))  # type: ignore[arg-type]
+        files.write_release(tmp_path / "x", release.header(), tuple(table))  # type: ignore[arg-type]
     with pytest.raises(ReleaseFileError):
         pm.load(tmp_path / "x")
 
@@ -242,7 +242,7 @@ def test_damaged_rows_are_refused(release: ColumnsMeasure, tmp_path: Path, row: 
 def test_a_file_that_lists_too_much(release: ColumnsMeasure, tmp_path: Path) -> None:
     part, cell, mass = release.columns_of_file()
     longer = tuple(np.concatenate([side, np.repeat(side[-1:], 500_000)]) for side in (part, cell, mass))
-    files.write(tmp_path / "x", release.header(), longer)  # type: ignore[arg-type]
+    files.write_release(tmp_path / "x", release.header(), longer)  # type: ignore[arg-type]
     with pytest.raises(ReleaseFileError, match="allows"):
         pm.load(tmp_path / "x")
 

@@ -10,7 +10,7 @@ from scipy import stats
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Categories, Points, Product
 from privmeasure.mechanisms import ColumnTree
-from privmeasure.model.graph import Model, Table
+from privmeasure.model.graph import GroupedTable, Model
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
 from privmeasure.releases import rows
@@ -27,7 +27,7 @@ def ring(sides: int, *, closed: bool) -> ColumnsMeasure:
     domain = Product([Categories(3)] * sides)
     measure = ColumnTree(domain, Privacy(30, "replace")).release(ArraySource(data, width=sides), Key.insecure(0))
     order, one = np.arange(3), np.full(3, 1000.0)
-    tables: dict[tuple[int, int], Table] = {
+    tables: dict[tuple[int, int], GroupedTable] = {
         (i, i + 1): (1000 * NEAR * (1 - 0.1 * i) + 100 * i / 3, order, order) for i in range(sides - 1)
     }
     if closed:

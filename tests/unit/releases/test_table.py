@@ -273,14 +273,14 @@ def test_every_edited_field_is_refused_or_harmless(small, tmp_path):
     """Whatever stands in any field of schema and layout: one ReleaseFileError, or a release that works."""
     path = tmp_path / "edited"
     header, columns = small.header(), small.measure.columns_of_file()
-    files.write(path, header, columns)
+    files.write_release(path, header, columns)
     assert load(path).sample(3).num_rows == 3
     ways = [(key, *way) for key in ("schema", "layout") for way in places(header[key])]
     assert len(ways) > 60
     messages = []
     for way in ways:
         for new in (..., None, -1, "x", [], {"a": 1}, 1e308):
-            files.write(path, changed(header, way, new), columns)
+            files.write_release(path, changed(header, way, new), columns)
             try:
                 found = load(path)
             except ReleaseFileError as error:
@@ -295,7 +295,7 @@ def test_every_edited_field_is_refused_or_harmless(small, tmp_path):
 def test_a_schema_of_another_domain_is_refused(small, tmp_path):
     header = small.header()
     header["schema"]["columns"][1]["high"] = 98
-    files.write(tmp_path / "x", header, small.measure.columns_of_file())
+    files.write_release(tmp_path / "x", header, small.measure.columns_of_file())
     with pytest.raises(ReleaseFileError, match="the schema is not the one that the domain was made of"):
         load(tmp_path / "x")
 

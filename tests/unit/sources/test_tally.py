@@ -5,7 +5,7 @@ import pytest
 
 from privmeasure.counts import Axis, Partition
 from privmeasure.domains import Box
-from privmeasure.sources.tally import Tally, merged
+from privmeasure.sources.tally import Tally, merge_tallies
 
 LEVEL = 17
 
@@ -29,7 +29,7 @@ def test_pairs_of_axes_at_the_limit_of_narrow_codes(sides, rows):
         tallies[start // 20_000 % 2].add(points[start : start + 20_000])
     first, second = (one.index(points) for one in axes)
     codes = [first * sides[1] + second, second * sides[0] + first, first, np.zeros(rows, np.int64)]
-    for counts, partition, code in zip(merged(tallies), partitions, codes, strict=True):
+    for counts, partition, code in zip(merge_tallies(tallies), partitions, codes, strict=True):
         assert np.array_equal(counts.counts, np.bincount(code, minlength=partition.size))
 
 
@@ -37,5 +37,5 @@ def test_many_rows_of_one_cell_do_not_overflow():
     tally = Tally([Partition((axis(4),))])
     for _ in range(3):
         tally.add(np.full((1 << 17, 1), 0.9))
-    (counts,) = merged([tally])
+    (counts,) = merge_tallies([tally])
     assert counts.counts.tolist() == [0, 0, 0, 3 << 17]

@@ -51,7 +51,7 @@ class ColumnError(SchemaError):
         self.predicate, self.field = predicate, field
 
 
-class Tally(msgspec.Struct, frozen=True):
+class Changes(msgspec.Struct, frozen=True):
     """CONFIDENTIAL. How many cells of a column were changed on the way in; depends on private values."""
 
     missing: int = 0
@@ -59,9 +59,9 @@ class Tally(msgspec.Struct, frozen=True):
     clamped: int = 0
     unknown: int = 0
 
-    def __add__(self, other: "Tally") -> "Tally":
+    def __add__(self, other: "Changes") -> "Changes":
         """Add two tallies of parts of a column."""
-        return Tally(
+        return Changes(
             *(a + b for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True))
         )
 
@@ -153,7 +153,7 @@ class AnyColumn(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fi
 class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for cached properties
     """What all columns with a domain share. A kind says how to read cells (`read`), settle and restore them.
 
-    Between a cell and a point lies its *reading*: one float a row and source, before clamping, NaN where there is
+    Between a cell and a point lies its *reading*: one float per row and source, before clamping, NaN where there is
     nothing to read.
     """
 
@@ -280,15 +280,15 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
         wanted = [natural if t is None else t for t, natural in zip(types, self.natural, strict=True)]
         return [cast(array, t) for array, t in zip(self.restore(points, types), wanted, strict=True)]
 
-    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
+    def count_changes(self, arrays: "Sequence[pa.Array]") -> Changes:
         """Count what `encode` would change. CONFIDENTIAL: the result depends on private values."""
-        total = Tally()
+        total = Changes()
         for source, array in enumerate(arrays):
             reading = self._reading(array, source)
             empty = self.empty(array, reading)
             clamped, unknown = self.changed(reading, source)
             unparsed = int(np.count_nonzero(np.isnan(reading) & ~empty))
-            total += Tally(int(np.count_nonzero(empty)), unparsed, clamped, unknown)
+            total += Changes(int(np.count_nonzero(empty)), unparsed, clamped, unknown)
         return total
 
     def empty(self, array: "pa.Array", reading: Floats) -> Bools:
@@ -354,7 +354,7 @@ def decimals_field(column: Any) -> None:
 def low_below_high(column: Any, *, equal: bool = False) -> None:
     """Check low < high (or <=)."""
     if not (column.low <= column.high if equal else column.low < column.high):
-        low, high = (shown(value) for value in (column.low, column.high))
+        low, high = (show_value(value) for value in (column.low, column.high))
         if column.low > column.high:
             raise ColumnError(f"has low = {low} and high = {high}; low must be below high. Swap them.", "low")
         raise ColumnError(
@@ -362,7 +362,7 @@ def low_below_high(column: Any, *, equal: bool = False) -> None:
         )
 
 
-def shown(value: Any) -> str:
+def show_value(value: Any) -> str:
     """Return a declared (public) value as a schema file would show it."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))

@@ -11,7 +11,7 @@ from msgspec import Meta
 from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Categories, Domain, Floats, Points
 from privmeasure.domains.scales import Listed, Reading
-from privmeasure.tables.arrow import described, is_double, is_number, is_text, number_cells, numbers, plain_type
+from privmeasure.tables.arrow import describe_type, is_double, is_number, is_text, number_cells, numbers, plain_type
 from privmeasure.tables.columns.base import ColumnError, DataColumn, Foreign, Types, has_half_characters
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
         plain = plain_type(type)
         if pt.is_boolean(plain) or is_number(plain) or is_text(plain) or pt.is_null(plain):
             return None
-        return f"must be true or false, got {described(plain)}. Cast it, or drop it."
+        return f"must be true or false, got {describe_type(plain)}. Cast it, or drop it."
 
     def read(self, array: "pa.Array", source: int) -> Floats:
         """Return 1 for true, 0 for false, NaN for whatever else."""

@@ -14,7 +14,16 @@ from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nul
 from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Listed, Reading
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.arrow import cast_each, described, is_double, is_text, numbers, plain_type, recoded, whole
+from privmeasure.tables.arrow import (
+    cast_each,
+    describe_type,
+    is_double,
+    is_text,
+    numbers,
+    plain_type,
+    recode,
+    round_within,
+)
 from privmeasure.tables.columns.base import (
     ColumnError,
     DataColumn,
@@ -34,7 +43,7 @@ MOST_VALUES = 1 << 20
 FEW_VALUES = 4096
 """Up to so many, Arrow builds its table of them anew for each array; it takes microseconds."""
 
-Value = str | int | float
+CategoryValue = str | int | float
 
 
 class Category(DataColumn, frozen=True, tag="category"):
@@ -64,7 +73,7 @@ class Category(DataColumn, frozen=True, tag="category"):
     exact = True
 
     values: Annotated[
-        tuple[Value, ...],
+        tuple[CategoryValue, ...],
         Meta(
             description="Every value that may occur, all text or all numbers. Public: not taken from the data.",
             min_length=1,
@@ -82,7 +91,7 @@ class Category(DataColumn, frozen=True, tag="category"):
         Meta(description="The distance between values of one group, from coarse to fine; 0.5, 0.25, ... by default."),
     ] = None
     unknown: Annotated[
-        Value | None, Meta(description="The value that stands for all others that occur; one of the values.")
+        CategoryValue | None, Meta(description="The value that stands for all others that occur; one of the values.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -127,7 +136,7 @@ class Category(DataColumn, frozen=True, tag="category"):
         if not (kinds == {str} or kinds <= {int, float}):
             hint = 'Use type = "boolean" for true and false.' if bool in kinds else "Put all of them in quotes."
             raise ColumnError(f"has values that are neither all text nor all numbers. {hint}", "values")
-        if kinds != {str} and not all(-LARGEST_INTEGER <= v <= LARGEST_INTEGER for v in values):  # also refuses NaN
+        if kinds != {str} and not all(abs(float(v)) <= LARGEST_INTEGER for v in values):  # also refuses NaN
             raise ColumnError("has numbers beyond 2^53 among its values. Put all of them in quotes.", "values")
         if has_half_characters(values):
             raise ColumnError("has values with half a character, which no text file can hold. Remove it.", "values")
@@ -164,8 +173,8 @@ class Category(DataColumn, frozen=True, tag="category"):
         diameters = self.diameters or tuple(2.0**-i for i in range(1, depth + 1))
         if len(diameters) != depth:
             raise ColumnError(
-                f"has {plural(len(diameters), 'diameter')} for a taxonomy of {plural(depth, 'level')}. Give one a "
-                "level, from coarse to fine.",
+                f"has {plural(len(diameters), 'diameter')} for a taxonomy of {plural(depth, 'level')}. Give one "
+                "per level, from coarse to fine.",
                 "diameters",
             )
         # a value that is in no group, or in none as fine as a level, is alone there
@@ -200,14 +209,16 @@ class Category(DataColumn, frozen=True, tag="category"):
         if pt.is_null(plain):
             return None
         if pt.is_nested(plain) or pt.is_binary(plain) or pt.is_large_binary(plain) or pt.is_fixed_size_binary(plain):
-            return f"must hold text or numbers to be a category, got {described(plain)}. Cast it, or drop it."
+            return f"must hold text or numbers to be a category, got {describe_type(plain)}. Cast it, or drop it."
         if pt.is_temporal(plain) and not self.textual:
-            return f"is a category of numbers, got {described(plain)}. Put the values in quotes, or cast the column."
+            return (
+                f"is a category of numbers, got {describe_type(plain)}. Put the values in quotes, or cast the column."
+            )
         try:
             self._stored(plain)
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             return (
-                f"is a category with values that {described(plain)} cannot hold, which is what the table stores. "
+                f"is a category with values that {describe_type(plain)} cannot hold, which is what the table stores. "
                 "Correct the values, or cast the column."
             )
         return None
@@ -324,11 +335,11 @@ class Category(DataColumn, frozen=True, tag="category"):
 
         kind = self.natural[0] if types[0] is None or pt.is_null(types[0]) else types[0]
         missing = np.isnan(points[:, 0])
-        positions = whole(points[:, 0], 0, len(self.values) - 1).astype(np.int32)
+        positions = round_within(points[:, 0], 0, len(self.values) - 1).astype(np.int32)
         indices = pa.array(positions, mask=missing if missing.any() else None)
         plain = plain_type(kind)
         stored = self._stored(self.natural[0] if pt.is_string_view(plain) else plain)  # views cannot be taken from
-        return [recoded(indices, stored, kind) if pt.is_dictionary(kind) else stored.take(indices)]
+        return [recode(indices, stored, kind) if pt.is_dictionary(kind) else stored.take(indices)]
 
     @property
     def unordered(self) -> str:
@@ -341,7 +352,7 @@ class Category(DataColumn, frozen=True, tag="category"):
         return self.ordered
 
     @property
-    def listed(self) -> tuple[Value, ...]:
+    def listed(self) -> tuple[CategoryValue, ...]:
         """The declared values."""
         return self.values
 

@@ -21,10 +21,10 @@ from privmeasure.tables.arrow import (
     NAIVE,
     ZONED,
     cast_texts,
-    described,
+    describe_type,
     integers,
     is_text,
-    joined,
+    join_texts,
     nulls_where,
     plain_type,
 )
@@ -72,7 +72,7 @@ def coarsest_unit(length: int) -> str:
     return next(unit for unit in ("s", "ms", "us", "ns") if length % NANOSECONDS[unit] == 0)
 
 
-def spoken(length: float) -> str:
+def speak(length: float) -> str:
     """Return a number of nanoseconds in the unit that people would use.
 
     Examples:
@@ -163,7 +163,7 @@ def check_format(column: Any, *, needs: str, what: str) -> None:
         )
 
 
-def parse(texts: "pa.Array", pattern: str | None, unit: str, zone_name: str | None) -> "pa.Array":
+def parse_instants(texts: "pa.Array", pattern: str | None, unit: str, zone_name: str | None) -> "pa.Array":
     """Return texts as timestamps in UTC without a zone, null where they do not parse."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -210,9 +210,9 @@ def parse_times(texts: "pa.Array", pattern: str | None, unit: str) -> "pa.Array"
     def padded(times: "pa.Array") -> "pa.Array":  # 7:05 as 07:05, 7 as 07
         times = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(times, len(FIRST_DAY)))
         times = pc.replace_substring_regex(times, r"^([0-9](?::|$))", r"0\1")
-        return _shorter(joined([FIRST_DAY, times]), unit)
+        return _shorter(join_texts([FIRST_DAY, times]), unit)
 
-    dated = joined([FIRST_DAY, texts.cast(pa.large_string())])
+    dated = join_texts([FIRST_DAY, texts.cast(pa.large_string())])
     return cast_texts(dated, pa.timestamp(unit), TIME, mend=padded)
 
 
@@ -290,7 +290,7 @@ def from_utc(stamps: "pa.Array", zone_name: str | None) -> "pa.Array":
     return pc.local_timestamp(stamps.cast(pa.timestamp(stamps.type.unit, zone_name)))
 
 
-def scaled(raw: Words, unit: str, low: int, high: int, per: int) -> Words:
+def scale_ticks(raw: Words, unit: str, low: int, high: int, per: int) -> Words:
     """Return instants of a unit as ticks of `per` a second, floored and clamped to [low, high] ticks."""
     ratio = per // PER_SECOND[unit]
     if ratio > 1:  # clamp first: the product could leave 64 bits
@@ -302,7 +302,7 @@ def scaled(raw: Words, unit: str, low: int, high: int, per: int) -> Words:
     return np.clip(raw, low, high)
 
 
-def write(stamps: "pa.Array", pattern: str) -> "pa.Array":
+def write_instants(stamps: "pa.Array", pattern: str) -> "pa.Array":
     """Return timestamps without a zone as texts of a format."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -314,7 +314,7 @@ def write(stamps: "pa.Array", pattern: str) -> "pa.Array":
         slices = [
             pc.binary_slice(iso.cast(pa.binary()), *NUMERIC[p]).cast(pa.string()) if p in NUMERIC else p for p in parts
         ]
-        return joined([part for part in slices if not isinstance(part, str) or part])
+        return join_texts([part for part in slices if not isinstance(part, str) or part])
     distinct = stamps.dictionary_encode()
     texts = [
         None if cell is None else cell.strftime(pattern)
@@ -345,7 +345,7 @@ def in_iso(field: Foreign) -> dict[str, Any]:
     return bounds
 
 
-def settled(reading: Floats, low: int, high: int, nullable: bool) -> Points:
+def settle_days(reading: Floats, low: int, high: int, nullable: bool) -> Points:
     """Return the points of readings on a line of integers: clamped, the missing at its start unless they may be."""
     if nullable:
         return np.clip(reading, low, high)[:, None]  # NaN, the missing, stays
@@ -359,15 +359,17 @@ def refuses(type: "pa.DataType", wanted: str, kinds: str) -> str | None:
     plain = plain_type(type)
     if is_text(plain) or pt.is_null(plain) or any(getattr(pt, f"is_{kind}")(plain) for kind in kinds.split()):
         return None
-    advice = "declare it as a number or an integer" if described(plain) in ("numbers", "whole numbers") else "drop it"
-    return f"must be {wanted} or text, got {described(plain)}. Cast it, or {advice}."
+    advice = (
+        "declare it as a number or an integer" if describe_type(plain) in ("numbers", "whole numbers") else "drop it"
+    )
+    return f"must be {wanted} or text, got {describe_type(plain)}. Cast it, or {advice}."
 
 
-def zoned(stamps: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+def in_zone(stamps: "pa.Array", kind: "pa.DataType") -> "pa.Array":
     """Return timestamps in UTC, or local ones, as a timestamp type; floored to its unit, clamped to its range."""
     import pyarrow as pa
 
     raw, null = integers(stamps)
     limit = (1 << 63) - 1
-    ticks = scaled(raw, stamps.type.unit, -limit, limit, PER_SECOND[kind.unit])
+    ticks = scale_ticks(raw, stamps.type.unit, -limit, limit, PER_SECOND[kind.unit])
     return nulls_where(ticks, null, pa.int64()).cast(kind)

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from privmeasure.domains import Domain, Floats, Integers, Points
 from privmeasure.domains.scales import Clamped, Reading
-from privmeasure.tables.arrow import integers, is_text, nulls_where, plain_type, whole
+from privmeasure.tables.arrow import integers, is_text, nulls_where, plain_type, round_within
 from privmeasure.tables.columns import clock
 from privmeasure.tables.columns.base import BOUNDS, DataColumn, Foreign, Types, low_below_high, plural
 
@@ -87,7 +87,7 @@ class Date(DataColumn, frozen=True, tag="date"):
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Clamp."""
-        return clock.settled(readings[0], *self._days, self.nullable)
+        return clock.settle_days(readings[0], *self._days, self.nullable)
 
     def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
         """Return the day, clamped."""
@@ -108,13 +108,13 @@ class Date(DataColumn, frozen=True, tag="date"):
         import pyarrow.types as pt
 
         plain = self.natural[0] if types[0] is None else plain_type(types[0])
-        missing, days = np.isnan(points[:, 0]), whole(points[:, 0], *self._days)
+        missing, days = np.isnan(points[:, 0]), round_within(points[:, 0], *self._days)
         cells = nulls_where(days.astype(np.int32), missing, pa.int32()).cast(pa.date32())
         if is_text(plain) and self.format is not None:
-            return [clock.write(cells.cast(pa.timestamp("s")), self.format)]
+            return [clock.write_instants(cells.cast(pa.timestamp("s")), self.format)]
         if pt.is_timestamp(plain):
             stamps = nulls_where(days * 86400, missing, pa.int64()).cast(pa.timestamp("s"))
-            return [clock.zoned(clock.to_utc(stamps, plain.tz), plain)]
+            return [clock.in_zone(clock.to_utc(stamps, plain.tz), plain)]
         return [cells]
 
     def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":

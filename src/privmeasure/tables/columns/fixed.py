@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.domains import Points
-from privmeasure.tables.arrow import cast, described, plain_type
-from privmeasure.tables.columns.base import AnyColumn, ColumnError, Tally, Types
+from privmeasure.tables.arrow import cast, describe_type, plain_type
+from privmeasure.tables.columns.base import AnyColumn, Changes, ColumnError, Types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,9 +29,9 @@ class Fixed(AnyColumn, frozen=True):
         """Return points without columns: no cell is looked at."""
         return np.empty((len(arrays[0]), 0))
 
-    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
+    def count_changes(self, arrays: "Sequence[pa.Array]") -> Changes:
         """Nothing is read, so nothing is changed."""
-        return Tally()
+        return Changes()
 
 
 class Constant(Fixed, frozen=True, tag="constant"):
@@ -80,9 +80,8 @@ class Constant(Fixed, frozen=True, tag="constant"):
         try:
             pa.array([self.value]).cast(plain_type(type))
         except pa.ArrowException:
-            return (
-                f"is declared constant with a value that {described(type)} cannot hold. Correct the value, or cast it."
-            )
+            kind = describe_type(type)
+            return f"is declared constant with a value that {kind} cannot hold. Correct the value, or cast it."
         return None
 
     def decode(self, points: Points, types: Types) -> "list[pa.Array]":

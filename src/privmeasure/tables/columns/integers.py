@@ -11,10 +11,10 @@ from msgspec import Meta
 
 from privmeasure.domains import Box, Domain, Floats, Integers, Points
 from privmeasure.domains.line import LARGEST_INTEGER
-from privmeasure.tables.arrow import is_number, number_cells, numbers, plain_type, whole
-from privmeasure.tables.columns.axes import Axis
+from privmeasure.tables.arrow import is_number, number_cells, numbers, plain_type, round_within
 from privmeasure.tables.columns.base import ColumnError, Foreign, Types, low_below_high, plural
-from privmeasure.tables.columns.numbers import Numeric, Unit, bounds_of, check_breaks, check_numeric, is_whole
+from privmeasure.tables.columns.numbers import Numeric, Unit, bounds_of, check_breaks, check_numeric, holds_integers
+from privmeasure.tables.columns.stretch import Stretch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ class Integer(Numeric, frozen=True, tag="integer"):
     @cached_property
     def domain(self) -> Domain:
         """The integers, or the interval of the axis on which they are stretched."""
-        return self._or_missing(Box([self.axis.bounds]) if self.curved else Integers(self.low, self.high))
+        return self._or_missing(Box([self.stretch.bounds]) if self.curved else Integers(self.low, self.high))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -80,12 +80,12 @@ class Integer(Numeric, frozen=True, tag="integer"):
         """Undo the stretching and round to the nearest integer."""
         import pyarrow as pa
 
-        axis = self.axis.values(np.ascontiguousarray(points[:, 0]))
+        axis = self.stretch.values(np.ascontiguousarray(points[:, 0]))
         plain = None if types[0] is None else plain_type(types[0])
         if plain is not None and is_number(plain):
             return [number_cells(np.clip(np.rint(axis), self.low, self.high), plain)]
         missing = np.isnan(axis)
-        return [pa.array(whole(axis, self.low, self.high), mask=missing if missing.any() else None)]
+        return [pa.array(round_within(axis, self.low, self.high), mask=missing if missing.any() else None)]
 
     @property
     def steepness(self) -> float:
@@ -93,27 +93,27 @@ class Integer(Numeric, frozen=True, tag="integer"):
         return math.inf if self.curved else 1.0
 
     @cached_property
-    def axis(self) -> Axis:
+    def stretch(self) -> Stretch:
         """How the values are stretched before they are cut."""
         # half a unit of room at both ends, so that the first and the last integer get as much of it as the others
         low, high = self.low - 0.5, self.high + 0.5
         starts = {b - 0.5 for b in self.breaks or () if self.low < b <= self.high}
         breaks = None if self.breaks is None else np.array(sorted({low, *starts, high}), np.float64)
-        return Axis(low, high, log=self.transform == "log", breaks=breaks)
+        return Stretch(low, high, log=self.transform == "log", breaks=breaks)
 
     def cell_size(self, cuts: int) -> str:
         """Say how many integers a cell holds."""
         if not self.curved:
             fullest = round(Integers(self.low, self.high).diameter(cuts) * (self.high - self.low)) + 1
             return "single values" if fullest == 1 else f"about {plural(fullest, self.unit or '')}"
-        if self.axis.widest(cuts) <= 1:
+        if self.stretch.widest(cuts) <= 1:
             return "single values"
-        return self.axis.cell_size(cuts, self.unit or "", whole=True)
+        return self.stretch.cell_size(cuts, self.unit or "", whole=True)
 
     @classmethod
     def recognized(cls, field: Foreign) -> dict[str, Any] | None:
         """Take over bounds."""
-        return bounds_of(field) if is_whole(field) and field.values is None else None
+        return bounds_of(field) if holds_integers(field) and field.values is None else None
 
 
 def _integer_field(column: Integer, field: str) -> None:

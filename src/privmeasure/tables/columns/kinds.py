@@ -17,17 +17,27 @@ from privmeasure.tables.columns.numbers import Number
 from privmeasure.tables.columns.places import Place
 from privmeasure.tables.columns.times import Datetime, Time
 
-__all__ = ["FORMAT", "KINDS", "Column", "Spot", "Types", "disagreements", "from_fields", "register", "to_fields"]
+__all__ = [
+    "COLUMN_KINDS",
+    "SCHEMA_FORMAT",
+    "Column",
+    "Spot",
+    "Types",
+    "disagreements",
+    "from_fields",
+    "register",
+    "to_fields",
+]
 
-T = TypeVar("T")
+Answer = TypeVar("Answer")
 Spot = tuple[str, ...]
 """Where something stands in a schema file: its keys from the outside in."""
 
 Column = Number | Integer | Category | Boolean | Date | Datetime | Time | Place | Constant | Drop
 
 OURS: tuple[type[AnyColumn], ...] = get_args(Column)
-KINDS: dict[str, type[AnyColumn]] = {kind.tag(): kind for kind in OURS}
-FORMAT = 1
+COLUMN_KINDS: dict[str, type[AnyColumn]] = {kind.tag(): kind for kind in OURS}
+SCHEMA_FORMAT = 1
 """Of schema files."""
 LARGEST_GROUP = 3
 """Columns that are released jointly: more would be told apart too coarsely."""
@@ -48,13 +58,13 @@ _CHOICES = {"transform": 'transform = "log", or leave it out'}
 
 def register(kind: type[AnyColumn]) -> type[AnyColumn]:
     """Let schemas have another kind of column, by the tag of its class; `testing.check_column` states its laws."""
-    KINDS[kind.tag()] = kind
+    COLUMN_KINDS[kind.tag()] = kind
     return kind
 
 
-def first_answer(question: Callable[[type[AnyColumn]], T | None]) -> T | None:
+def first_answer(question: Callable[[type[AnyColumn]], Answer | None]) -> Answer | None:
     """Return the answer of the first kind that has one; kinds of one's own are asked before ours."""
-    asked = sorted(KINDS.values(), key=lambda kind: kind in OURS)
+    asked = sorted(COLUMN_KINDS.values(), key=lambda kind: kind in OURS)
     return next((answer for kind in asked if (answer := question(kind)) is not None), None)
 
 
@@ -67,8 +77,8 @@ def from_fields(fields: Any) -> Column:
     """
     if not isinstance(fields, Mapping):
         raise ColumnError(f"is {_word(fields)}; write a table with a type.")
-    needs = {"type": f"what the column is: one of {', '.join(KINDS)}"}
-    for known in KINDS.values():
+    needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}"}
+    for known in COLUMN_KINDS.values():
         needs |= known.needs
     unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in needs]
     if unfilled:
@@ -76,11 +86,11 @@ def from_fields(fields: Any) -> Column:
         raise ColumnError(f"still has to be filled in: {wanted}.", unfilled[0])
     if "type" not in fields:
         raise ColumnError(f"has no type. Write {needs['type']}.")
-    kind: Any = KINDS.get(fields["type"]) if isinstance(fields["type"], str) else None
+    kind: Any = COLUMN_KINDS.get(fields["type"]) if isinstance(fields["type"], str) else None
     if kind is None:
-        hint = did_you_mean(str(fields["type"]), list(KINDS))
+        hint = did_you_mean(str(fields["type"]), list(COLUMN_KINDS))
         raise ColumnError(
-            f"has type = {fields['type']!r}, which is unknown.{hint} Write one of {', '.join(KINDS)}.", "type"
+            f"has type = {fields['type']!r}, which is unknown.{hint} Write one of {', '.join(COLUMN_KINDS)}.", "type"
         )
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for field in fields:

@@ -16,8 +16,7 @@ from privmeasure.domains import Box, Domain, Floats, Points
 from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Clamped, Filled, Reading, Rounded, Stretched
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.arrow import described, is_double, is_number, number_cells, numbers, plain_type
-from privmeasure.tables.columns.axes import Axis
+from privmeasure.tables.arrow import describe_type, is_double, is_number, number_cells, numbers, plain_type
 from privmeasure.tables.columns.base import (
     BOUNDS,
     ColumnError,
@@ -27,8 +26,9 @@ from privmeasure.tables.columns.base import (
     decimals_field,
     low_below_high,
     number_field,
-    shown,
+    show_value,
 )
+from privmeasure.tables.columns.stretch import Stretch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +70,7 @@ class Numeric(DataColumn, frozen=True):
     breaks: Breaks = None
 
     @property
-    def axis(self) -> Axis:
+    def stretch(self) -> Stretch:
         """How the values are stretched before they are cut."""
         raise NotImplementedError
 
@@ -83,7 +83,7 @@ class Numeric(DataColumn, frozen=True):
             return None
         advice = {"text": "a category", "true/false": "boolean", "dates": "date"}
         advice |= {"dates with times": "datetime", "times of day": "time"}
-        word = described(plain)
+        word = describe_type(plain)
         told = f"declare it as {advice[word]}" if word in advice else "drop it"
         return f"must be numeric, got {word}. Cast it, or {told}."
 
@@ -93,7 +93,7 @@ class Numeric(DataColumn, frozen=True):
             clamped = np.clip(readings[0], self.low, self.high)  # NaN, the missing, stays
             # not fmax: a signalling NaN is low in the middle of its loop, and NaN in the last few rows
             present = clamped if self.nullable else np.where(np.isnan(clamped), self.low, clamped)
-        return self.axis.place(present)[:, None]
+        return self.stretch.place(present)[:, None]
 
     def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
         """Return the number, clamped and stretched."""
@@ -102,7 +102,7 @@ class Numeric(DataColumn, frozen=True):
         reading = Reading(first, () if self.nullable else (Filled(self.low),)).then(Clamped(self.low, self.high))
         if self.whole:
             reading = reading.then(Rounded())
-        return (reading if self.axis.knots is None else reading.then(Stretched(self.axis.knots)),)
+        return (reading if self.stretch.knots is None else reading.then(Stretched(self.stretch.knots)),)
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the numbers beyond the bounds."""
@@ -124,7 +124,7 @@ class Numeric(DataColumn, frozen=True):
     @property
     def older_bounds(self) -> tuple[float, float] | None:
         """The logarithms of the bounds, where there is such a scale."""
-        return (math.log(self.axis.low), math.log(self.axis.high)) if self.axis.log else None
+        return (math.log(self.stretch.low), math.log(self.stretch.high)) if self.stretch.log else None
 
 
 class Number(Numeric, frozen=True, tag="number"):
@@ -158,26 +158,28 @@ class Number(Numeric, frozen=True, tag="number"):
         decimals_field(self)
         if self.decimals is not None and _lattice(self, self.decimals) is None:
             raise ColumnError(
-                f"has decimals = {self.decimals}, but no such number lies between low = {shown(self.low)} and "
-                f"high = {shown(self.high)}. Allow more decimals, or widen the bounds.",
+                f"has decimals = {self.decimals}, but no such number lies between low = {show_value(self.low)} and "
+                f"high = {show_value(self.high)}. Allow more decimals, or widen the bounds.",
                 "decimals",
             )
         check_breaks(self)
         if self.transform == "log" and self.low <= 0:
             raise ColumnError(
-                f'has transform = "log" and low = {shown(self.low)}; a logarithm needs low above 0. Raise low to the '
-                "smallest amount that matters (smaller values are clamped to it), or use breaks instead.",
+                f'has transform = "log" and low = {show_value(self.low)}; a logarithm needs low above 0. Raise low to '
+                "the smallest amount that matters (smaller values are clamped to it), or use breaks instead.",
                 "low",
             )
         try:
             self.domain  # noqa: B018
         except ArgumentError as error:
-            raise ColumnError(f"has low = {shown(self.low)} and high = {shown(self.high)}: {error}", "low") from None
+            raise ColumnError(
+                f"has low = {show_value(self.low)} and high = {show_value(self.high)}: {error}", "low"
+            ) from None
 
     @cached_property
     def domain(self) -> Domain:
         """An interval: of the values, or of the axis on which they are stretched."""
-        return self._or_missing(Box([self.axis.bounds]))
+        return self._or_missing(Box([self.stretch.bounds]))
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
@@ -193,7 +195,7 @@ class Number(Numeric, frozen=True, tag="number"):
     def restore(self, points: Points, types: Types) -> "list[pa.Array]":
         """Undo the stretching, round, and keep within the bounds."""
         plain = None if types[0] is None else plain_type(types[0])
-        values = self.axis.values(np.ascontiguousarray(points[:, 0]))
+        values = self.stretch.values(np.ascontiguousarray(points[:, 0]))
         decimals = _storage_decimals(plain, self.decimals)
         if decimals is not None and (ends := _lattice(self, decimals)) is not None:
             values = _rounded(values, decimals, *ends)
@@ -202,30 +204,34 @@ class Number(Numeric, frozen=True, tag="number"):
     @property
     def steepness(self) -> float:
         """The widest gap between two knots of the axis."""
-        return float(self.axis.steepest)
+        return float(self.stretch.steepest)
 
     @cached_property
-    def axis(self) -> Axis:
+    def stretch(self) -> Stretch:
         """How the values are stretched before they are cut."""
         breaks = None if self.breaks is None else np.array(sorted({self.low, *self.breaks, self.high}), np.float64)
-        return Axis(self.low, self.high, log=self.transform == "log", breaks=breaks)
+        return Stretch(self.low, self.high, log=self.transform == "log", breaks=breaks)
 
     def cell_size(self, cuts: int) -> str:
         """Say the width of a cell."""
-        return self.axis.cell_size(cuts, self.unit or "")
+        return self.stretch.cell_size(cuts, self.unit or "")
 
     @classmethod
     def recognized(cls, field: Foreign) -> dict[str, Any] | None:
         """Take over bounds and decimals."""
         if field.word in DEGREES:
             return {"low": -DEGREES[field.word], "high": DEGREES[field.word]} | bounds_of(field)
-        if field.word not in ("frictionless number", "sdv numerical") or is_whole(field) or field.values is not None:
+        if (
+            field.word not in ("frictionless number", "sdv numerical")
+            or holds_integers(field)
+            or field.values is not None
+        ):
             return None
         places = field.entry.get("decimal_places")
         return bounds_of(field) | ({"decimals": places} if isinstance(places, int) else {})
 
 
-def is_whole(field: Foreign) -> bool:
+def holds_integers(field: Foreign) -> bool:
     """Say whether another tool's type holds whole numbers alone."""
     stored = str(field.entry.get("computer_representation", "")).lstrip("U")
     return field.word in ("frictionless integer", "frictionless year") or (
@@ -264,8 +270,8 @@ def check_breaks(column: Numeric) -> None:
     inner = [b for b in breaks if column.low < b < column.high]
     if not inner or any(not column.low <= b <= column.high for b in breaks):
         raise ColumnError(
-            f"has breaks that are not between low = {shown(column.low)} and high = {shown(column.high)}. Give at least "
-            "one value between them.",
+            f"has breaks that are not between low = {show_value(column.low)} and high = {show_value(column.high)}. "
+            "Give at least one value between them.",
             "breaks",
         )
     if any(b >= c for b, c in pairwise(breaks)):

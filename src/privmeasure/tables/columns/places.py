@@ -12,8 +12,8 @@ from msgspec import Meta
 from privmeasure.domains import Box, Domain, Floats, Points, Sphere
 from privmeasure.domains.scales import Clamped, Missing, Reading, Scale, Turned
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.arrow import described, is_double, is_number, number_cells, numbers, plain_type
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Tally, Types, decimals_field, plural
+from privmeasure.tables.arrow import describe_type, is_double, is_number, number_cells, numbers, plain_type
+from privmeasure.tables.columns.base import Changes, ColumnError, DataColumn, Types, decimals_field, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,7 +131,7 @@ class Place(DataColumn, frozen=True, tag="place"):
         plain = plain_type(type)
         if is_number(plain) or pt.is_null(plain):
             return None
-        return f"must be degrees as numbers, got {described(plain)}. Cast it, or drop it."
+        return f"must be degrees as numbers, got {describe_type(plain)}. Cast it, or drop it."
 
     def read(self, array: "pa.Array", source: int) -> Floats:
         """Return degrees; a longitude is turned into the range of the box where that is possible."""
@@ -173,14 +173,14 @@ class Place(DataColumn, frozen=True, tag="place"):
         low, high = self._bounds[source]
         return int(np.count_nonzero((reading < low) | (reading > high))), 0
 
-    def tally(self, arrays: "Sequence[pa.Array]") -> Tally:
+    def count_changes(self, arrays: "Sequence[pa.Array]") -> Changes:
         """Count places, not cells: one whose two cells are both changed counts once. CONFIDENTIAL."""
         readings = [self._reading(array, source) for source, array in enumerate(arrays)]
         missing = np.any([self.empty(*pair) for pair in zip(arrays, readings, strict=True)], axis=0)
         unparsed = np.isnan(readings).any(axis=0) & ~missing
         beyond = [(r < low) | (r > high) for r, (low, high) in zip(readings, self._bounds, strict=True)]
         clamped = np.any(beyond, axis=0) & ~missing & ~unparsed
-        return Tally(*(int(np.count_nonzero(rows)) for rows in (missing, unparsed, clamped)))
+        return Changes(*(int(np.count_nonzero(rows)) for rows in (missing, unparsed, clamped)))
 
     def restore(self, points: Points, types: Types) -> "list[pa.Array]":
         """Round and keep within the bounds; longitudes come back between -180 and 180."""

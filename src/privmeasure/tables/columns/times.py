@@ -11,7 +11,7 @@ from msgspec import Meta
 from privmeasure.domains import Circle, Domain, Floats, Integers, Points
 from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Clamped, Counted, Filled, Reading
-from privmeasure.tables.arrow import integers, is_text, nulls_where, plain_type, whole
+from privmeasure.tables.arrow import integers, is_text, nulls_where, plain_type, round_within
 from privmeasure.tables.columns import clock
 from privmeasure.tables.columns.base import BOUNDS, ColumnError, DataColumn, Foreign, Sketch, Types, low_below_high
 
@@ -78,7 +78,7 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
 
     @cached_property
     def _ticks(self) -> tuple[int, int, int, str]:
-        """Return low in ticks, ticks a step, the last step, and the unit of a tick: ns if steps need it, else us."""
+        """Return low in ticks, ticks per step, the last step, and the unit of a tick: ns if steps need it, else us."""
         first, last = (clock.instant(bound, self.timezone) for bound in (self.low, self.high))
         step = clock.nanoseconds(self.resolution)
         unit = "ns" if step % 1000 else "us"
@@ -117,7 +117,7 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
 
         kind, (low, step, last, unit) = array.type, self._ticks
         if is_text(kind):
-            array = clock.parse(array, self.format, unit, self.timezone)
+            array = clock.parse_instants(array, self.format, unit, self.timezone)
         elif pt.is_date(kind):
             seconds, null = integers(array)
             seconds = seconds * 86400 if pt.is_date32(kind) else seconds // 1000
@@ -127,12 +127,12 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
         else:
             return np.full(len(array), np.nan)
         raw, null = integers(array)
-        ticks = clock.scaled(raw, array.type.unit, low - step, low + (last + 1) * step, clock.PER_SECOND[unit])
+        ticks = clock.scale_ticks(raw, array.type.unit, low - step, low + (last + 1) * step, clock.PER_SECOND[unit])
         return np.where(null, np.nan, (ticks - low) // step)
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Clamp."""
-        return clock.settled(readings[0], 0, self._ticks[2], self.nullable)
+        return clock.settle_days(readings[0], 0, self._ticks[2], self.nullable)
 
     def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:
         """Return the step of the instant, where doubles hold its microseconds and no zone has to be known."""
@@ -157,14 +157,14 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
 
         plain = self.natural[0] if types[0] is None else plain_type(types[0])
         low, step, last, unit = self._ticks
-        ticks = low + whole(points[:, 0], 0, last) * step
+        ticks = low + round_within(points[:, 0], 0, last) * step
         stamps = nulls_where(ticks, np.isnan(points[:, 0]), pa.int64()).cast(pa.timestamp(unit))
         if pt.is_timestamp(plain):
-            return [clock.zoned(stamps if plain.tz else clock.from_utc(stamps, self.timezone), plain)]
+            return [clock.in_zone(stamps if plain.tz else clock.from_utc(stamps, self.timezone), plain)]
         local = clock.from_utc(stamps, self.timezone)
         if is_text(plain):
-            local = clock.zoned(local, pa.timestamp(self._written_unit))
-            return [local.cast(pa.string()) if self.format is None else clock.write(local, self.format)]
+            local = clock.in_zone(local, pa.timestamp(self._written_unit))
+            return [local.cast(pa.string()) if self.format is None else clock.write_instants(local, self.format)]
         return [clock.floor_days(local)]
 
     def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
@@ -177,7 +177,7 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
         """Say how long a cell lasts."""
         last = self._ticks[2]
         steps = round(Integers(0, last).diameter(cuts) * last) + 1
-        return f"about {clock.spoken(steps * clock.nanoseconds(self.resolution))}"
+        return f"about {clock.speak(steps * clock.nanoseconds(self.resolution))}"
 
     @classmethod
     def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:
@@ -283,12 +283,12 @@ class Time(DataColumn, frozen=True, tag="time"):
         import pyarrow.types as pt
 
         plain = self.natural[0] if types[0] is None else plain_type(types[0])
-        steps = np.mod(whole(np.floor(points[:, 0]), -(1 << 53), 1 << 53), self._steps)
+        steps = np.mod(round_within(np.floor(points[:, 0]), -(1 << 53), 1 << 53), self._steps)
         length = steps * clock.nanoseconds(self.resolution)
         missing = np.isnan(points[:, 0])
         if is_text(plain) and self.format is not None:
             stamps = nulls_where(length // 1000, missing, pa.int64()).cast(pa.timestamp("us"))
-            return [clock.write(stamps, self.format)]
+            return [clock.write_instants(stamps, self.format)]
         kind = plain if pt.is_time(plain) else Time(resolution=self.resolution).natural[0]
         ticks = length // clock.NANOSECONDS[kind.unit]
         words = ticks.astype(np.int32) if kind.bit_width == 32 else ticks
@@ -302,7 +302,7 @@ class Time(DataColumn, frozen=True, tag="time"):
 
     def cell_size(self, cuts: int) -> str:
         """Say how long a cell lasts."""
-        return f"about {clock.spoken(max(clock.DAY * 2.0**-cuts, clock.nanoseconds(self.resolution)))}"
+        return f"about {clock.speak(max(clock.DAY * 2.0**-cuts, clock.nanoseconds(self.resolution)))}"
 
     @classmethod
     def guess(cls, name: str, type: "pa.DataType") -> Sketch | None:

@@ -262,5 +262,5 @@ def test_a_place_counts_once_however_many_of_its_cells_are_changed():
     town = Place("lat", "lon", low=(45, 5), high=(48, 11))
     latitudes = ["x", "", "x", "46", "99", "99", "46", ""]
     longitudes = ["y", "", "7", "y", "99", "7", "7", "y"]
-    tally = town.tally([pa.array(latitudes), pa.array(longitudes)])
+    tally = town.count_changes([pa.array(latitudes), pa.array(longitudes)])
     assert (tally.missing, tally.unparsed, tally.clamped, tally.unknown) == (2, 3, 2, 0)

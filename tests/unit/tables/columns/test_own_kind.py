@@ -89,7 +89,7 @@ class Grade(DataColumn, frozen=True, tag="grade"):
 def _grades():
     kinds.register(Grade)
     yield
-    kinds.KINDS.pop("grade", None)
+    kinds.COLUMN_KINDS.pop("grade", None)
 
 
 TOML = """format = 1
@@ -167,6 +167,6 @@ def test_a_release_of_a_kind_that_is_not_registered_says_so(tmp_path):
     schema = pm.Schema({"mark": Grade()})
     rows = pa.table({"mark": ["A", "B"] * 50})
     pm.Synthesizer(schema, epsilon=1, neighbours="replace").fit(rows).save(tmp_path / "r.release")
-    kinds.KINDS.pop("grade")
+    kinds.COLUMN_KINDS.pop("grade")
     with pytest.raises(pm.PrivmeasureError, match="grade"):
         pm.load(tmp_path / "r.release")

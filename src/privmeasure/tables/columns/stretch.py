@@ -14,7 +14,7 @@ from privmeasure.tables.columns.base import plural
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class Stretch:
     """A public, increasing map from [low, high] to the axis that is cut.
 
     Either the identity, or (with `log`) equal ratios are equally long, or (with `breaks`, from low to high) each

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals bench-constants pages clean help
+.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals bench-constants pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -63,6 +63,9 @@ bench: .venv/ready-bench ## speed and accuracy; writes benchmarks/results
 
 bench-rates: .venv/ready-bench ## the rates of the theorems: table and picture
 	$(BIN)/python benchmarks/rates.py
+
+bench-against: .venv/ready-bench ## the time of every line beside another commit: make bench-against BASE=5e11b4b
+	$(BIN)/python benchmarks/against.py $(BASE)
 
 bench-flat: .venv/ready-bench ## the flat mechanism and exact distances; which mechanism to choose
 	$(BIN)/python benchmarks/flat.py

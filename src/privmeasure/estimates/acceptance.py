@@ -3,7 +3,7 @@
 However a release was made from the noisy counts, its distance from the raw estimate (the best linear one, which may be
 negative) can be computed: both are public. The truth is as near to the raw estimate as the noise is small. So a release
 that is no farther than noise explains is within twice the noise of the truth, and where it is farther, the closest
-measure is. This turns any rule into one with a guarantee, T6 of docs/mathematics.md. The fallback costs seconds, and is
+measure is. This turns any rule into one with a guarantee, T7 of docs/mathematics.md. The fallback costs seconds, and is
 rarely needed.
 
 All of it is post-processing.
@@ -48,7 +48,7 @@ def keep_or_replace(domain: Box, mass: Mass, total: int, differences: Sequence[F
     """Return the masses if they are at most `allowed` from the raw estimate, else the closest measure to it.
 
     Guarantee:  privacy   post-processing: reads released values alone
-                accuracy  T6
+                accuracy  T7
                 cost      linear; a min-cost flow where the masses are not kept
     """
     if distance_from_raw(domain, mass, differences) <= allowed:

@@ -175,14 +175,14 @@ def weak_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """T6 for one tree: how far from the raw estimate a release is kept, in rows times distance, and the guarantee."""
+    """T7 for one tree: how far from the raw estimate a release is kept, in rows times distance, and the guarantee."""
 
     allowed: float
     guarantee: float
 
 
-def t6(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
-    """Return T6: a release within `allowed` of the raw estimate is kept, else the closest measure takes its place.
+def t7(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
+    """Return T7: a release within `allowed` of the raw estimate is kept, else the closest measure takes its place.
 
         (1/n) [S + A + w / sqrt2 + (q + t) / 2 + s] + (mean distance from a corner of a leaf),   A = m + R + s + Q
 
@@ -192,7 +192,7 @@ def t6(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
     the components below L. Below L the fallback splits by signed differences: Q is T2's sum over those levels, q its
     deviation.
 
-    References: T6 of docs/mathematics.md; docs/proofs/accuracy.md
+    References: T7 of docs/mathematics.md; docs/proofs/accuracy.md
     """
     measured = {level: noise_variance(scale) for level, scale in scales.items()}
     corner = corner_distance(domain, 0)

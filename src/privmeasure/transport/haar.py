@@ -6,7 +6,7 @@ to e / (2 A) in the middle of the cell and falls again, A being the area of the 
 whole mass, so the integral of its largest component bounds the cost of moving it: |grad f|_1 <= 1 for a function f that
 is 1-Lipschitz in l_infinity.
 
-References: T5 and T6 of docs/mathematics.md
+References: T5 and T7 of docs/mathematics.md
 """
 
 from collections.abc import Iterable, Sequence

@@ -2,8 +2,8 @@
 
     make bench-against BASE=5e11b4b
 
-Two processes, one per commit, run each line by turns, so that whatever else the machine does meets both alike. Times are
-CPU seconds.
+Two processes, one per commit, run each line by turns, so that whatever else the machine does meets both alike. Times
+are CPU seconds.
 """
 
 import json

@@ -234,7 +234,7 @@ class Terminal(io.StringIO):
 
 
 def test_progress_shows_on_a_terminal_only(monkeypatch, capsys):
-    monkeypatch.setattr(terminal, "PATIENCE", 0.01)
+    monkeypatch.setattr(terminal, "BAR_DELAY", 0.01)
     for stream, shown, seen in ((Terminal(), True, True), (Terminal(), False, False), (io.StringIO(), True, False)):
         monkeypatch.setattr(sys, "stderr", stream)
         with terminal.progress("reading", shown=shown) as advance:

@@ -79,7 +79,7 @@ def test_blocks_of_any_size_give_the_same_rows(text, block, width, longest, newl
         expected.append((None,) * width if cells is None else cells)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "BLOCK_BYTES", block)
-        patch.setattr(lines, "LONGEST", longest)
+        patch.setattr(lines, "LONGEST_LINE", longest)
         found = [row for part in whole_records(io.BytesIO(text).read, grammar) for row in plain(read.read(part))]
     assert len(found) == len(expected)
     for row, wanted in zip(found, expected, strict=True):

@@ -75,7 +75,7 @@ def test_a_table_in_memory_has_the_counts_of_its_points(rows, threads, pieces, k
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "CACHE_BYTES", 1 << 20 if kept else 50)
         patch.setattr(engine, "BLOCK", 7)
-        patch.setattr(engine, "FEW", few)
+        patch.setattr(engine, "FEW_BATCHES", few)
         patch.setattr(tally, "PENDING", 5)
         source = TableSource(table, SCHEMA, threads=threads)
         for _ in range(3):  # reading, then from what was kept, or reading again

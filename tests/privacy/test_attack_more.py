@@ -153,7 +153,7 @@ def test_quoted_line_ends_and_long_records_are_the_same_rows_in_every_block(monk
         data = b"".join(LETTERS[i] for i in rng.integers(0, len(LETTERS), rng.integers(1, 25)))
         grammar, longest = Grammar(",", int(rng.integers(1, 4)), True), int(rng.choice([3, 5, 8, 12, 1 << 24]))
         monkeypatch.setattr(lines, "BLOCK_BYTES", int(rng.choice([1, 2, 3, 5, 7, 16, 1 << 20])))
-        monkeypatch.setattr(lines, "LONGEST", longest)
+        monkeypatch.setattr(lines, "LONGEST_LINE", longest)
         names = [str(i) for i in range(grammar.width)]
         batches = map(CellReader(grammar, names, names).read, whole_records(io.BytesIO(data).read, grammar))
         columns = [[c.cast(pa.binary()).to_pylist() for c in batch.columns] for batch in batches]
@@ -171,7 +171,7 @@ def test_no_threshold_and_no_thread_shows(tmp_path, monkeypatch, mechanism, dept
     for rows in (61, 60):
         pq.write_table(everyone[:rows], tmp_path / "t.parquet", row_group_size=20)
         for cache, few, block, pending in ((1 << 29, 4, 1 << 17, 1 << 22), (16 * 60, 1, 7, 3), (0, 0, 1, 0)):
-            limits = {(table, "CACHE_BYTES"): cache, (table, "FEW"): few, (tally, "PENDING"): pending}
+            limits = {(table, "CACHE_BYTES"): cache, (table, "FEW_BATCHES"): few, (tally, "PENDING"): pending}
             for place, value in (limits | {(module, "BLOCK"): block for module in (table, memory, reading)}).items():
                 monkeypatch.setattr(*place, value)
             for data, threads in ((everyone[:rows], 3), (tmp_path / "t.parquet", 1), (tmp_path / "t.parquet", 3)):

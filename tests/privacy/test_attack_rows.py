@@ -33,7 +33,7 @@ FINE = "%Y-%m-%d %H:%M:%S.%f"
 def rows_of(data, grammar, block, longest, monkeypatch):
     """Return the rows of a text that is read in blocks of so many bytes."""
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
-    monkeypatch.setattr(lines, "LONGEST", longest)
+    monkeypatch.setattr(lines, "LONGEST_LINE", longest)
     names = [str(i) for i in range(grammar.width)]
     reader = CellReader(grammar, names, names)
     batches = [reader.read(part) for part in whole_records(io.BytesIO(data).read, grammar)]

@@ -160,7 +160,7 @@ def split_names(text: str | None) -> list[str] | None:
     """Return the names of a list like "age,sex".
 
     Examples:
-        >>> read_columns("age, sex")
+        >>> split_names("age, sex")
         ['age', 'sex']
     """
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
@@ -193,9 +193,9 @@ def unfold(command: Callable[..., None]) -> Callable[..., None]:
         ...     blue: int = 0
         >>> def paint(wall: str, colours: Colours) -> None:
         ...     print(wall, colours)
-        >>> inspect.signature(unfolded(paint))
+        >>> inspect.signature(unfold(paint))
         <Signature (*, wall: str, red: int = 0, blue: int = 0)>
-        >>> unfolded(paint)(wall="north", red=3, blue=0)
+        >>> unfold(paint)(wall="north", red=3, blue=0)
         north Colours(red=3, blue=0)
     """
     own = inspect.signature(command).parameters

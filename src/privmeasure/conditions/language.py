@@ -40,7 +40,7 @@ def parse_condition(text: str) -> list[Clause]:
     """Return the clauses of a condition; all must hold. A ConditionError says what is wrong.
 
     Examples:
-        >>> parse("age >= 30 and sex in ('F', 'X')")
+        >>> parse_condition("age >= 30 and sex in ('F', 'X')")
         [Clause(name='age', sign='>=', values=(30,)), Clause(name='sex', sign='=', values=('F', 'X'))]
     """
     if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_CONDITION:

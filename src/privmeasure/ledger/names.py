@@ -28,9 +28,9 @@ def fold(name: str) -> str:
     """Return what two names of one data set have in common.
 
     Examples:
-        >>> folded(" Survey  2024 ") == folded("survey 2024") == folded("\uff33urvey\u200b 2024")
+        >>> fold(" Survey  2024 ") == fold("survey 2024") == fold("\uff33urvey\u200b 2024")
         True
-        >>> folded("Bob\u2019s survey\u20132024")
+        >>> fold("Bob\u2019s survey\u20132024")
         "bob's survey-2024"
     """
     text = UNSEEN.sub("", unicodedata.normalize("NFKC", name)).casefold().translate(ALIKE)

@@ -75,7 +75,7 @@ def centre(matrix: Floats) -> Floats:
     """Return the nearest matrix whose rows and columns all sum to 0.
 
     Examples:
-        >>> centred(np.array([[5.0, 1.0], [1.0, 1.0]]))
+        >>> centre(np.array([[5.0, 1.0], [1.0, 1.0]]))
         array([[ 1., -1.],
                [-1.,  1.]])
     """
@@ -141,7 +141,7 @@ def rake(table: Floats, rows: Floats, columns: Floats, *, rounds: int = ROUNDS) 
     """Return the table scaled by rows and columns in turn until it has these margins (iterative proportional fitting).
 
     Examples:
-        >>> raked(np.ones((2, 2)), np.array([1.0, 3.0]), np.array([2.0, 2.0]))
+        >>> rake(np.ones((2, 2)), np.array([1.0, 3.0]), np.array([2.0, 2.0]))
         array([[0.5, 0.5],
                [1.5, 1.5]])
     """

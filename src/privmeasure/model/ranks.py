@@ -171,7 +171,7 @@ def merge_groups(table: NDArray[Any], rows: Groups, columns: Groups) -> NDArray[
     """Return the table with its rows and columns added up by group; whole numbers stay whole.
 
     Examples:
-        >>> merged(np.array([[1, 2, 3], [4, 5, 6]]), np.array([0, 0]), np.array([0, 1, 1]))
+        >>> merge_groups(np.array([[1, 2, 3], [4, 5, 6]]), np.array([0, 0]), np.array([0, 1, 1]))
         array([[ 5, 16]])
     """
     shape = int(rows.max()) + 1, int(columns.max()) + 1

@@ -60,7 +60,7 @@ def number_parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the header says of each part: its number, and what it is.
 
     Examples:
-        >>> numbered([{"kind": "cells", "level": 3}])
+        >>> number_parts([{"kind": "cells", "level": 3}])
         [{'part': 0, 'kind': 'cells', 'level': 3}]
     """
     return [{"part": i} | part for i, part in enumerate(parts)]

@@ -35,7 +35,7 @@ def parse_schema(text: str, name: str) -> Declared:
     """Read the text of a schema file, and say everything that is wrong with it at once.
 
     Examples:
-        >>> parse('''format = 1
+        >>> parse_schema('''format = 1
         ... [columns.age]
         ... type = "integer"
         ... low = 90

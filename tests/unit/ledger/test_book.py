@@ -280,7 +280,7 @@ def test_errors_of_sqlite_in_words(ledger, monkeypatch):
         error = sqlite3.OperationalError("x")
         error.sqlite_errorname = name
         assert words in file.explain_refusal(ledger.path, error)
-    monkeypatch.setattr(file, "PATIENCE", 0.05)
+    monkeypatch.setattr(file, "LOCK_PATIENCE", 0.05)
     holder = sqlite3.connect(ledger.path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(LedgerFileError, match="another process"):

@@ -49,7 +49,7 @@ def test_against_a_loop(monkeypatch):
     real, synthetic = rows(1, 400), rows(2, 300)
     x, y = twin_codes(real), twin_codes(synthetic)
     for dense in (room.DENSE_PAIRS, 1):
-        monkeypatch.setattr(room, "DENSE", dense)
+        monkeypatch.setattr(room, "DENSE_PAIRS", dense)
         result = fidelity(real, synthetic, MIXED, names=NAMES)
         for i, column in enumerate(result.columns):
             assert column.name == NAMES[i]

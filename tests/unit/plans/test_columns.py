@@ -156,9 +156,9 @@ def test_a_column_that_a_file_could_not_hold_is_refused_before_anything_is_spent
 
 def test_more_cells_than_a_file_lists_are_refused(monkeypatch):
     factors = Product([Categories(1000), Categories(1000)])  # each is listed twice: masses, and one noisy level
-    monkeypatch.setattr(column_plan, "MOST_CELLS", 4000)
+    monkeypatch.setattr(column_plan, "MOST_LISTED", 4000)
     plan = ColumnTree(factors, Privacy(1, "replace")).plan(100)
-    monkeypatch.setattr(column_plan, "MOST_CELLS", 3999)
+    monkeypatch.setattr(column_plan, "MOST_LISTED", 3999)
     with pytest.raises(ArgumentError, match="4,000 cells to list, expected at most 3,999"):
         ColumnTree(factors, Privacy(1, "replace"))
     with pytest.raises(ReleaseFileError, match="can be held"):

@@ -164,7 +164,7 @@ def ours(cells, seed, threads=2):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of two blocks, so that few rows already go through the buckets."""
-    monkeypatch.setattr(sampling, "CHUNK", 2 * BLOCK)
+    monkeypatch.setattr(sampling, "ROW_CHUNK", 2 * BLOCK)
 
 
 def weak(cells, seed):

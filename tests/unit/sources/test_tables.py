@@ -105,7 +105,7 @@ def test_a_fault_of_our_own_shows_nothing(monkeypatch):
         raise ValueError("cannot encode secretvalue of row 17")
 
     monkeypatch.setattr(Schema, "encode", faulty)
-    monkeypatch.setattr(engine, "FEW", 0)
+    monkeypatch.setattr(engine, "FEW_BATCHES", 0)
     with pytest.raises(DataError, match="nothing was spent") as caught:
         PMM(SCHEMA.domain, Privacy(1, "add-remove")).release(TableSource(table(50), SCHEMA, threads=2), Key.fresh())
     assert "secretvalue" not in str(caught.value)
@@ -120,7 +120,7 @@ def test_an_interruption_stops_all_threads(monkeypatch):
 
     monkeypatch.setattr(Schema, "encode", interrupted)
     monkeypatch.setattr(engine, "BLOCK", 10)
-    monkeypatch.setattr(engine, "FEW", 0)
+    monkeypatch.setattr(engine, "FEW_BATCHES", 0)
     with pytest.raises(KeyboardInterrupt):
         TableSource(table(1000), SCHEMA, threads=2).count(ALL)
     assert len(seen) <= 2

@@ -333,7 +333,7 @@ def test_long_lines_agree_with_the_flow(surplus):
 
 def test_much_to_take_back_on_a_line_is_a_flow(monkeypatch):
     rng = np.random.default_rng(17)
-    monkeypatch.setattr(sys.modules["privmeasure.transport.bounded_lipschitz"], "MOST_STEPS", 0)
+    monkeypatch.setattr(sys.modules["privmeasure.transport.bounded_lipschitz"], "MOST_TAKEN_BACK", 0)
     for _ in range(20):
         positions = np.sort(rng.random(7))
         nu, total = noise(rng, 7, 4), int(rng.integers(1, 15))

@@ -76,7 +76,7 @@ def speak(length: float) -> str:
     """Return a number of nanoseconds in the unit that people would use.
 
     Examples:
-        >>> spoken(5400e9), spoken(86400e9 * 40)
+        >>> speak(5400e9), speak(86400e9 * 40)
         ('1.5 hours', '40 days')
     """
     from privmeasure.tables.columns.base import plural

@@ -22,10 +22,10 @@ class Stretch:
     machine places a value alike.
 
     Examples:
-        >>> axis = Axis(0, 1000, breaks=np.array([0.0, 10, 100, 1000]))
+        >>> axis = Stretch(0, 1000, breaks=np.array([0.0, 10, 100, 1000]))
         >>> axis.place(np.array([5.0, 55, 1000])), axis.values(np.array([0.5, 1.5, 3]))
         (array([0.5, 1.5, 3. ]), array([   5.,   55., 1000.]))
-        >>> Axis(1, 16, log=True).edges(2)
+        >>> Stretch(1, 16, log=True).edges(2)
         array([2., 4., 8.])
     """
 
@@ -75,7 +75,7 @@ class Stretch:
         """Say how wide cells are after some cuts, in the units of the values, which may be `whole` numbers.
 
         Examples:
-            >>> axis = Axis(-0.5, 999.5, breaks=np.array([-0.5, 0.5, 99.5, 999.5]))
+            >>> axis = Stretch(-0.5, 999.5, breaks=np.array([-0.5, 0.5, 99.5, 999.5]))
             >>> axis.cell_size(7, ""), axis.cell_size(7, "year", whole=True), axis.cell_size(2, "year", whole=True)
             ('about 0.023 to 21', 'single values to about 21 years', 'single values to about 680 years')
         """

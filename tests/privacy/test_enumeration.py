@@ -39,7 +39,8 @@ from privmeasure.plans.bounds import noise_variance
 from privmeasure.sources.arrays import ArraySource
 
 ROUNDING = 1e-9
-LEAVES_ONLY = [Recipe()] + [Recipe(inference="none", rule=rule) for rule in RULES]
+PLAIN = Recipe(shrinkage="none")
+LEAVES_ONLY = [PLAIN] + [Recipe(inference="none", rule=rule) for rule in RULES]
 EVERY_LEVEL = [Recipe("every level", "none", rule) for rule in RULES]
 EVERY_LEVEL_BLUE = Recipe("every level", "blue", "signed")
 RECIPES = [*LEAVES_ONLY, *EVERY_LEVEL, EVERY_LEVEL_BLUE]

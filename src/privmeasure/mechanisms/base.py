@@ -118,5 +118,13 @@ def public_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> tu
                 "and there is no probability measure on nothing: give at least one row, or use 'add-remove'."
             )
         return total, "public"
+    return max(1, noisy_total(total, privacy, budget, key)), "released"
+
+
+def noisy_total(total: int, privacy: Privacy, budget: Fraction, key: Key) -> int:
+    """Return a number of rows with noise, which may be below 1: a measurement like others.
+
+    Guarantee:  privacy   budget-DP under "add-remove"
+    """
     law = discrete_laplace(privacy.scale(budget))
-    return max(1, total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0])), "released"
+    return total + int(law.draw(key, part=0, level=0, cells=np.zeros(1, np.uint64))[0])

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from privmeasure.domains import Box, Domain
 from privmeasure.estimates.linear import level_variances, noise_variance
+from privmeasure.estimates.shrinkage import FEWEST
 from privmeasure.transport.cells import corner_distance
 
 Scales = Mapping[int, Fraction]
@@ -41,7 +42,7 @@ def t1(domain: Domain, scales: Scales, rows: int, rho: float) -> float:
     return (root + 1.5 * noise) / rows + rho
 
 
-def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> float:
+def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, estimated: bool = False) -> float:
     """Return T3, the bound of the isotonic rule on an interval cut into equal cells.
 
         (1/n) [sqrt(2/pi) sqrt(sum_j V_j (1 + 2 4^-(r-j+1)) / 12) + sigma_0 / 2 + 1/2] + rho,  in diameters.
@@ -57,21 +58,24 @@ def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> flo
         variance = level_variances(measured, depth, blue=True)
         levels = range(1, depth + 1)
         noise = math.sqrt(sum(2 * variance[j] * (1 + 2 * 4.0 ** -(depth - j + 1)) / 12 for j in levels))
-    total = math.sqrt(2 / math.pi) * noise + float(scales.get(0, 0)) / 2 + 0.5
+    total = math.sqrt(2 / math.pi) * noise + total_error(scales, depth, estimated=estimated) / 2 + 0.5
     return domain.diameter(0) * total / rows + rho
 
 
-def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blue: bool) -> float:
+def t2(
+    domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blue: bool, estimated: bool = False
+) -> float:
     """Return T2: (1/n) [sigma_0 Delta_0 + sum_(j>=1) Delta_(j-1) (E_j + 1) / 2] + rho, for the signed rule.
 
     E_j bounds the expected error of the difference of two siblings: sqrt(2/pi) sqrt(V_j) for any sum of noise, and
     (3/2) sigma_j for two single noisy counts. The 1 is the rounding to integers. In trees with structural zeros the
-    variances of the even tree are upper bounds.
+    variances of the even tree are upper bounds. A number of rows that is `estimated` from all levels has the error of
+    that estimate in the place of sigma_0.
 
     References: T2 of docs/mathematics.md
     """
     measured = {level: noise_variance(scale) for level, scale in scales.items()}
-    total = float(scales.get(0, 0)) * domain.diameter(0)
+    total = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
     if depth > 0:
         variance = level_variances(measured, depth, blue=blue)
         for level in range(1, depth + 1):
@@ -82,7 +86,40 @@ def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blu
     return total / rows + rho
 
 
-def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool) -> float:
+def t6(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> float:
+    """Return T6: T2 for shrunk differences, whatever groups and forecasts were: T2 and what shrinkage can move.
+
+        (1/n) [E|N - n| D + sum_(j>=1) (Delta_(j-1) (sqrt(2/pi) sqrt(V_j) + 1) + K_j sqrt(V_j)) / 2] + rho
+
+    K_j is the number of cells of level j - 1 times their largest diameter, or 0 where they are fewer than a group.
+
+    References: T6 of docs/mathematics.md
+    """
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    moved = 0.0
+    if depth > 0:
+        variance = level_variances(measured, depth, blue=True)
+        for level in range(1, depth + 1):
+            if domain.size(level - 1) >= FEWEST:
+                moved += domain.size(level - 1) * domain.diameter(level - 1) * math.sqrt(2 * variance[level]) / 2
+    return t2(domain, scales, depth, rows, rho, blue=True, estimated=True) + moved / rows
+
+
+def total_error(scales: Scales, depth: int, *, estimated: bool) -> float:
+    """Return a bound of E|N - n| for a noisy number of rows: 0 if it is public.
+
+    That of level 0 alone, sigma_0, or, for the best linear estimate from all levels, sqrt(2/pi) of its deviation; and
+    1/2 for rounding it.
+    """
+    if 0 not in scales:
+        return 0.0
+    if not estimated or depth == 0:
+        return float(scales[0])
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    return math.sqrt(2 / math.pi * level_variances(measured, depth, blue=True)[0]) + 0.5
+
+
+def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool, estimated: bool = False) -> float:
     """Return T5: (1/n) [sqrt(sum_j V_j R_j^2 / 12) + sigma_0 D] + s, for the raw estimate spread over its cells.
 
     It bounds the expected d_BL between the data and the signed measure that the estimates are before they are made
@@ -92,7 +129,7 @@ def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool) -> flo
 
     References: T5 of docs/mathematics.md
     """
-    root = float(scales.get(0, 0)) * domain.diameter(0)
+    root = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
     norm = spread_norm(domain, difference_variances(scales, depth, blue=blue), depth)
     return (norm + root) / rows + corner_distance(domain, depth)
 

@@ -132,7 +132,7 @@ DIGESTS = {
         "pairs": "46660953f6c0624e",
         "sample": "a7c48da3579e13c4",
     },
-    "one tree": {"masses": "a3b4c1476b268553", "sample": "8d70473a4912721d"},
+    "one tree": {"masses": "93cd64cd879c96ee", "sample": "aa6798a3c2d37bc7"},
 }
 
 

@@ -33,8 +33,20 @@ from privmeasure.estimates.linear import (
 )
 from privmeasure.estimates.passes import uneven_blue, up_pass
 
-FEWEST = 8
-"""Parents of a group, at least: fewer are split as they were estimated."""
+FEWEST, ENOUGH, SHARE = 8, 192, 32
+"""Parents of a group, at least: one in 32 of the level's, not fewer than 8, not more than 192; see `fewest`."""
+
+
+def fewest(parents: int) -> int:
+    """Return how many parents of a level a group must have to be shrunk: smaller groups stay as they were estimated.
+
+    In large groups shrinkage costs the guarantee nothing: T6. Small ones matter near the root, where all are small.
+
+    Examples:
+        >>> [fewest(parents) for parents in (4, 256, 1024, 65536)]
+        [8, 8, 32, 192]
+    """
+    return min(ENOUGH, max(FEWEST, parents // SHARE))
 
 
 def shrunk_leaves(domain: Domain, noisy: Mapping[int, Estimate], measured: Variances, total: int, depth: int) -> Mass:
@@ -104,13 +116,12 @@ def octaves(mass: Floats) -> NDArray[np.intp]:
 
 
 def group_factors(deviation: Floats, variance: Floats, groups: NDArray[np.intp]) -> Floats:
-    """Return f of each parent: that of its group, or 1 in a group of fewer than `FEWEST` parents with noise."""
-    noisy = np.bincount(groups, variance > 0)
-    signal = np.bincount(groups, deviation * deviation)
-    noise = np.bincount(groups, variance)
-    factors = np.ones(len(noise))
-    np.divide(noise, signal, out=factors, where=signal > noise)
-    factors = np.where(noisy < FEWEST, 1.0, 1.0 - factors)
+    """Return f of each parent: that of its group, or 1 in a group of too few parents with noise."""
+    parents = np.bincount(groups, variance > 0)
+    signal, noise = np.bincount(groups, deviation * deviation), np.bincount(groups, variance)
+    ratios = np.ones(len(noise))
+    np.divide(noise, signal, out=ratios, where=signal > noise)
+    factors: Floats = np.where(parents < fewest(int(parents.sum())), 1.0, 1.0 - ratios)
     return factors[groups]
 
 

@@ -96,7 +96,7 @@ class PMM:
         if self._plan_is_fixed:
             self._plan(self.rows or 1, "assumed")  # refuses scales out of reach now, not after the budget is spent
         elif not self.privacy.rows_are_public:
-            check_scale(self.privacy.scale(self.privacy.epsilon * root_share(self.recipe.schedule)))
+            check_scale(self.privacy.scale(self.privacy.epsilon * root_share(self.recipe.schedule, self.privacy)))
 
     def _check_isotonic(self) -> None:
         if not (isinstance(self.domain, Integers) or (isinstance(self.domain, Box) and self.domain.width == 1)):
@@ -229,7 +229,7 @@ class PMM:
 
     def _release(self, source: Source, key: Key, progress: Progress) -> CellMeasure:
         counts: CellCounts | None = None
-        root = self.privacy.epsilon * root_share(self.recipe.schedule)
+        root = self.privacy.epsilon * root_share(self.recipe.schedule, self.privacy)
         lazy = False
         if self._plan_is_fixed:
             plan = self._plan(self.rows or 1, "public")

@@ -8,6 +8,7 @@ import math
 from fractions import Fraction
 
 from privmeasure.domains import Domain
+from privmeasure.noise.law import LARGEST_SCALE
 from privmeasure.plans.bounds import t2
 from privmeasure.plans.recipe import ScheduleName
 from privmeasure.privacy import Privacy
@@ -38,7 +39,7 @@ LINE_STEP = 3
 FEWEST_CELLS = 8
 """The ladder measures no level of fewer cells: a whole share for a few differences."""
 
-ROWS_PER_CELL = 1.15
+ROWS_PER_CELL = 1.6
 """The ladder's deepest cells hold so many rows a noise scale, if rows were spread evenly."""
 
 LARGEST_DEFAULT_DEPTH = 21
@@ -137,17 +138,19 @@ def ladder_levels(domain: Domain, depth: int) -> list[int]:
 
 
 def ladder_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
-    """Return the depth of the ladder: the rung whose number of cells is nearest, in ratio, to epsilon n / (1.15 D).
+    """Return the depth of the ladder: the rung whose number of cells is nearest, in ratio, to epsilon n / (1.6 D).
+
+    Above epsilon = D it is n / 1.6: more cells than rows would only cost roundings.
 
     Rungs are the levels where the diameter drops, never inside a round of cuts; on a line every third of them; the
-    level at which every cell is a point; and the root. Where no rung is within a factor of 8, the nearest level is taken. A
-    tree with shrinkage loses little by being too deep, and data in few places lose much when it is too shallow; the
-    guarantee is nearly as good as at any depth.
+    level at which every cell is a point; and the root. Where no rung is within a factor of 8, the nearest level is
+    taken. A tree with shrinkage loses little by being too deep, and data in few places lose much when it is too
+    shallow; the guarantee is nearly as good as at any depth.
 
     Notation:   D sensitivity    n rows
     """
     limit = useful_depth(domain, min(limit, LARGEST_DEFAULT_DEPTH))
-    wanted = max(1.0, float(privacy.epsilon) / privacy.sensitivity * rows / ROWS_PER_CELL)
+    wanted = max(1.0, min(1.0, float(privacy.epsilon) / privacy.sensitivity) * rows / ROWS_PER_CELL)
 
     def misfit(level: int) -> float:
         return abs(math.log2(domain.size(level) / wanted))
@@ -225,13 +228,18 @@ def tree_budgets(
         return split_budget(privacy.epsilon, weights)
     if schedule == "every level" and not root_first:
         return split_budget(privacy.epsilon, {0: math.sqrt(domain.total_diameter(0)), **weights})
-    root = privacy.epsilon * root_share(schedule, lazy=lazy)
+    root = privacy.epsilon * root_share(schedule, privacy, lazy=lazy)
     return {0: root} | split_budget(privacy.epsilon - root, weights)
 
 
-def root_share(schedule: ScheduleName, *, lazy: bool = False) -> Fraction:
-    """Return what a private number of rows costs: less where it is estimated from everything measured."""
-    return CHEAP_ROOT_SHARE if schedule == "ladder" and not lazy else ROOT_SHARE
+def root_share(schedule: ScheduleName, privacy: Privacy, *, lazy: bool = False) -> Fraction:
+    """Return what a private number of rows costs: less where it is estimated from everything measured.
+
+    For a tiny epsilon the cheap price would be out of the sampler's reach.
+    """
+    cheap = schedule == "ladder" and not lazy
+    reachable = cheap and privacy.scale(privacy.epsilon * CHEAP_ROOT_SHARE) <= LARGEST_SCALE
+    return CHEAP_ROOT_SHARE if reachable else ROOT_SHARE
 
 
 def tree_scales(

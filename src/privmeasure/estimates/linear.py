@@ -112,6 +112,33 @@ def total_estimate(noisy: Mapping[int, Estimate], measured: Variances, depth: in
     return float(z[0]), float(c[0])
 
 
+def total_coefficients(measured: Variances, depth: int, exists: Sequence[Bools] | None) -> dict[int, Floats]:
+    """Return what each noisy count of the measured levels weighs in the best linear estimate of the total.
+
+    In an even tree (`exists` is None) one number a level stands for all its cells.
+    """
+    if exists is None:
+        shares = {level: 1 / (variance * 2.0**level) for level, variance in measured.items()}
+        return {level: np.full(1, share / sum(shares.values())) for level, share in shares.items()}
+    c = np.where(exists[depth], measured[depth], 0.0)
+    own: dict[int, Floats] = {}
+    for level in range(depth - 1, -1, -1):
+        c = c[0::2] + c[1::2]
+        if level in measured:
+            own[level] = c / (measured[level] + c)
+            c = measured[level] * own[level]
+    found: dict[int, Floats] = {}
+    weight = np.ones(1)
+    for level in range(depth + 1):
+        if level == depth:
+            found[level] = weight
+        elif level in own:
+            found[level] = weight * own[level]
+            weight = weight * (1 - own[level])
+        weight = np.repeat(weight, 2)
+    return {level: np.where(exists[level], weights, 0.0) for level, weights in found.items()}
+
+
 def uneven_difference_variances(measured: Variances, depth: int, exists: Sequence[Bools]) -> list[Floats]:
     """Return 4 C_0 C_1 / (C_0 + C_1) for the pairs of siblings of levels 1, ..., depth, given their parents' totals.
 

@@ -39,7 +39,7 @@ LINE_STEP = 3
 FEWEST_CELLS = 8
 """The ladder measures no level of fewer cells: a whole share for a few differences."""
 
-ROWS_PER_CELL = 1.6
+ROWS_PER_CELL = 1.15
 """The ladder's deepest cells hold so many rows a noise scale, if rows were spread evenly."""
 
 LARGEST_DEFAULT_DEPTH = 21
@@ -138,9 +138,9 @@ def ladder_levels(domain: Domain, depth: int) -> list[int]:
 
 
 def ladder_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
-    """Return the depth of the ladder: the rung whose number of cells is nearest, in ratio, to epsilon n / (1.6 D).
+    """Return the depth of the ladder: the rung whose number of cells is nearest, in ratio, to epsilon n / (1.15 D).
 
-    Above epsilon = D it is n / 1.6: more cells than rows would only cost roundings.
+    Above epsilon = D it is n / 1.15: more cells than rows would only cost roundings.
 
     Rungs are the levels where the diameter drops, never inside a round of cuts; on a line every third of them; the
     level at which every cell is a point; and the root. Where no rung is within a factor of 8, the nearest level is

@@ -17,6 +17,7 @@ References: James and Stein 1961; docs/mathematics.md
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,11 +84,11 @@ def shrunk_leaves(domain: Domain, noisy: Mapping[int, Estimate], measured: Varia
     return coarse[depth]
 
 
-def shrunk(difference: Floats, forecast: Floats, expected: Floats, variance: Floats) -> Floats:
+def shrunk(difference: Floats, forecast: Floats, expected: Floats, variance: Floats | float) -> Floats:
     """Return the differences of many parents, drawn towards their forecasts as far as noise explains the rest.
 
-    `expected` is the mass of each parent that was forecast, `variance` that of the noise in each difference; parents
-    whose difference has no noise (one child does not exist) are in no group.
+    `expected` is the mass of each parent that was forecast, `variance` that of the noise in each difference (one number
+    where it is the same for all); parents whose difference has no noise (one child does not exist) are in no group.
 
     Guarantee:  privacy   post-processing: reads released values alone
                 accuracy  the differences of a group move by at most sqrt(sum V_i) in l_2, whatever the groups are
@@ -101,8 +102,10 @@ def shrunk(difference: Floats, forecast: Floats, expected: Floats, variance: Flo
         array([ 9.9, -9.9,  9.9, -9.9,  9.9, -9.9,  9.9, -9.9])
     """
     deviation = difference - forecast
-    factors = group_factors(deviation, variance, octaves(expected))
-    return forecast + factors * deviation
+    result = group_factors(deviation, variance, octaves(expected))
+    result *= deviation
+    result += forecast
+    return result
 
 
 def octaves(mass: Floats) -> NDArray[np.intp]:
@@ -112,13 +115,21 @@ def octaves(mass: Floats) -> NDArray[np.intp]:
         >>> octaves(np.array([-3.0, 0.0, 0.9, 1.0, 2.9, 3.0, 100.0]))
         array([0, 0, 0, 1, 1, 2, 6])
     """
-    return np.frexp(np.maximum(mass, 0.0) + 1.0)[1].astype(np.intp) - 1
+    bits = (np.maximum(mass, 0.0) + 1.0).view(np.int64)
+    bits >>= 52  # the exponent of a double
+    bits -= 1023
+    return bits
 
 
-def group_factors(deviation: Floats, variance: Floats, groups: NDArray[np.intp]) -> Floats:
+def group_factors(deviation: Floats, variance: Floats | float, groups: NDArray[np.intp]) -> Floats:
     """Return f of each parent: that of its group, or 1 in a group of too few parents with noise."""
-    parents = np.bincount(groups, variance > 0)
-    signal, noise = np.bincount(groups, deviation * deviation), np.bincount(groups, variance)
+    if isinstance(variance, float):
+        parents = np.bincount(groups) if variance > 0 else np.zeros(int(groups.max(initial=0)) + 1, np.intp)
+        noise = parents.astype(np.float64) * variance
+    else:
+        noise = np.bincount(groups, variance).astype(np.float64)
+        parents = np.bincount(groups[variance > 0], minlength=len(noise))
+    signal = np.bincount(groups, deviation * deviation)
     ratios = np.ones(len(noise))
     np.divide(noise, signal, out=ratios, where=signal > noise)
     factors: Floats = np.where(parents < fewest(int(parents.sum())), 1.0, 1.0 - ratios)
@@ -144,8 +155,7 @@ def shrink(
             range(start, stop), forecasts(coarse[start], start, domain, exists), strict=False
         ):
             (difference,) = prepared[j]
-            variance = np.broadcast_to(variances[j], difference.shape)
-            result.append((shrunk(difference, forecast, expected, variance),))
+            result.append((shrunk(difference, forecast, expected, variances[j]),))
     return result
 
 
@@ -180,8 +190,8 @@ def slopes(mass: Floats, level: int, box: Box) -> Floats:
     of the cell itself; at the ends of the axis the cell stands in for the neighbour that is missing.
 
     Examples:
-        >>> slopes(np.array([0.0, 16.0, 32.0, 64.0]), 2, Box([(0, 1)]))
-        array([ 0., -4., -6., -4.])
+        >>> slopes(np.array([8.0, 16.0, 32.0, 64.0]), 2, Box([(0, 1)]))
+        array([-1., -3., -6., -4.])
     """
     before, after = box.cuts(level), box.cuts(level + 1)
     axis = next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a < b)
@@ -193,10 +203,19 @@ def slopes(mass: Floats, level: int, box: Box) -> Floats:
     if mask == len(mass) - 1:  # one axis: neighbours are next to each other
         lower, upper = np.concatenate((mass[:1], mass[:-1])), np.concatenate((mass[1:], mass[-1:]))
     else:
-        cells = np.arange(len(mass))
-        along, others = cells & mask, cells & ~mask
-        down = np.where(along == 0, 0, (along - 1) & mask) | others  # counting in the bits of the mask alone
-        up = np.where(along == mask, mask, ((cells | ~mask) + 1) & mask) | others
-        lower, upper = mass[down], mass[up]
-    forecast = (lower - upper) * 0.125
-    return np.clip(forecast, -mass, mass)
+        down, up = _neighbours(level, mask)
+        lower, upper = mass.take(down), mass.take(up)
+    lower -= upper
+    lower *= 0.125
+    np.minimum(lower, mass, out=lower)
+    return np.maximum(lower, np.negative(mass, out=upper), out=lower)
+
+
+@lru_cache(maxsize=64)
+def _neighbours(level: int, mask: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the cells before and after every cell of a level along the axis whose bits the mask has."""
+    cells = np.arange(1 << level)
+    along, others = cells & mask, cells & ~mask
+    down = np.where(along == 0, 0, (along - 1) & mask) | others  # counting in the bits of the mask alone
+    up = np.where(along == mask, mask, ((cells | ~mask) + 1) & mask) | others
+    return down, up

@@ -39,6 +39,9 @@ LINE_STEP = 3
 FEWEST_CELLS = 8
 """The ladder measures no level of fewer cells: a whole share for a few differences."""
 
+LARGEST_LADDER_DEPTH = 18
+"""The ladder never goes deeper by itself: 262,144 cells, which are shrunk in the time that 10^6 rows take."""
+
 ROWS_PER_CELL = 1.15
 """The ladder's deepest cells hold so many rows a noise scale, if rows were spread evenly."""
 
@@ -149,7 +152,7 @@ def ladder_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int
 
     Notation:   D sensitivity    n rows
     """
-    limit = useful_depth(domain, min(limit, LARGEST_DEFAULT_DEPTH))
+    limit = useful_depth(domain, min(limit, LARGEST_LADDER_DEPTH))
     wanted = max(1.0, min(1.0, float(privacy.epsilon) / privacy.sensitivity) * rows / ROWS_PER_CELL)
 
     def misfit(level: int) -> float:

@@ -25,7 +25,8 @@ STEPS = {
     "+ depth": "the same at our depth",
     "+ levels": "sparse levels",
     "+ rule": "signed rule",
-    "default": "best linear inference: the default",
+    "+ inference": "best linear inference",
+    "default": "shrinkage, with the levels and budgets that go with it: the default",
 }
 
 
@@ -57,6 +58,7 @@ def mechanisms(d: int, epsilon: float, neighbours: str) -> dict[str, pm.PMM]:
         "+ depth": pm.PMM.paper(box, privacy, depth=depth),
         "+ levels": pm.PMM(box, privacy, Recipe(inference="none", rule="uniform"), depth=depth),
         "+ rule": pm.PMM(box, privacy, Recipe(inference="none"), depth=depth),
+        "+ inference": pm.PMM(box, privacy, Recipe(shrinkage="none"), depth=depth),
         "default": pm.PMM(box, privacy),
     }
 

@@ -39,7 +39,8 @@ from privmeasure.plans.bounds import noise_variance
 from privmeasure.sources.arrays import ArraySource
 
 ROUNDING = 1e-9
-LEAVES_ONLY = [Recipe()] + [Recipe(inference="none", rule=rule) for rule in RULES]
+PLAIN = Recipe(shrinkage="none")
+LEAVES_ONLY = [PLAIN] + [Recipe(inference="none", rule=rule) for rule in RULES]
 EVERY_LEVEL = [Recipe("every level", "none", rule) for rule in RULES]
 EVERY_LEVEL_BLUE = Recipe("every level", "blue", "signed")
 RECIPES = [*LEAVES_ONLY, *EVERY_LEVEL, EVERY_LEVEL_BLUE]
@@ -465,9 +466,9 @@ def test_the_papers_mechanism_with_scales_for_the_relation(rule, neighbours, dim
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_the_default_at_epsilon_one(neighbours):
     """Wider noise. Under add-remove some totals stand for all: given the total, the laws are compared one by one."""
-    noise = noise_of(PMM(Box([(0, 1)]), Privacy(1, neighbours), depth=2), 5, 9)
+    noise = noise_of(PMM(Box([(0, 1)]), Privacy(1, neighbours), PLAIN, depth=2), 5, 9)
     pair = PAIRS[neighbours][0]
-    finding = audit(Recipe(), noise, pair, 1, masses=None if neighbours == "replace" else (1, 2, 3, 5, 8))
+    finding = audit(PLAIN, noise, pair, 1, masses=None if neighbours == "replace" else (1, 2, 3, 5, 8))
     assert keeps(finding, 1, 1e-3 if neighbours == "replace" else 1)
 
 
@@ -548,8 +549,8 @@ def test_forgotten_rows_per_person_are_caught():
 
 def test_all_pairs_of_a_tiny_table():
     """Every pair of neighbours with 2 rows in 4 cells, for the default."""
-    noise = noise_of(PMM(Box([(0, 1)]), Privacy(3, "replace"), depth=2), 2, 8)
+    noise = noise_of(PMM(Box([(0, 1)]), Privacy(3, "replace"), PLAIN, depth=2), 2, 8)
     tables = [counts for counts in product(range(3), repeat=4) if sum(counts) == 2]
     for p, q in product(tables, repeat=2):
         if p < q and sum(map(abs, np.subtract(p, q))) == 2:
-            assert audit(Recipe(), noise, (p, q), 3).largest <= 3 + ROUNDING
+            assert audit(PLAIN, noise, (p, q), 3).largest <= 3 + ROUNDING

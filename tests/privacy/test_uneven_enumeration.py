@@ -16,7 +16,7 @@ DOMAIN = Categories(3)
 EXISTS = existing(DOMAIN, 2)
 LEAVES = np.flatnonzero(EXISTS[2])
 RECIPES = [
-    Recipe(),
+    Recipe(shrinkage="none"),
     Recipe(inference="none"),
     Recipe(inference="none", rule="uniform"),
     Recipe(inference="none", rule="proportional"),

@@ -95,7 +95,7 @@ def test_the_number_of_rows_may_be_read_off_the_noisy_counts():
 
 def misses_in_one_category(runs, beta=BETA):
     """All rows are in the first of two categories, so W1 is the share of the second; cells have no size."""
-    mechanism = pm.PMM(Categories(2), pm.Privacy(1, "add-remove"), depth=1)
+    mechanism = pm.PMM(Categories(2), pm.Privacy(1, "add-remove"), pm.Recipe(shrinkage="none"), depth=1)
     missed = 0
     for seed in range(runs):
         measure = mechanism.release(ArraySource(np.zeros((200, 1)), width=1), Key.insecure(seed))
@@ -115,7 +115,7 @@ def test_the_noisy_number_for_the_true_one_is_wrong(monkeypatch):
 def test_an_error_that_is_left_out_is_seen(monkeypatch):
     """With a tenth of the simulated noise the certificate on the line misses far too often."""
     points = SHAPES["uniform"](np.random.default_rng(1), 400, 1)
-    mechanism = pm.PMM(box(1), pm.Privacy(0.3, "replace"), rows=400, depth=6)
+    mechanism = pm.PMM(box(1), pm.Privacy(0.3, "replace"), pm.Recipe(shrinkage="none"), rows=400, depth=6)
     assert covers(misses(mechanism, "uniform", points, 60)[0], 60)
     original = certify._Law.limits
     monkeypatch.setattr(certify._Law, "limits", lambda law, beta: 0.1 * original(law, beta))
@@ -143,7 +143,7 @@ def ratio(dimension, rows, shape, seeds, bins=None):
 @pytest.mark.parametrize("rows", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", ["uniform", "Gaussian", "clusters"])
 def test_at_most_ten_times_the_truth_on_the_line(shape, rows):
-    assert 1 < ratio(1, rows, shape, 3) < 5
+    assert 1 < ratio(1, rows, shape, 3) < 7
 
 
 @pytest.mark.parametrize("dimension", [pytest.param(2, marks=pytest.mark.slow), 3])

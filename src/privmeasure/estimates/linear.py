@@ -89,6 +89,70 @@ def blue_estimates(
         yield h
 
 
+def total_estimate(noisy: Mapping[int, Estimate], measured: Variances, depth: int, there: Bools) -> tuple[float, float]:
+    """Return the best linear estimate of a tree's total, and its variance: the up pass alone.
+
+    `there` says which cells of the deepest level exist; `noisy` may have a noisy total as level 0. In an even tree
+    every level is a measurement of the total, and their sums are averaged.
+    """
+    if there.all():
+        sums = {level: float(counts.sum(dtype=np.float64)) for level, counts in noisy.items() if level <= depth}
+        weights = {level: 1 / (measured[level] * 2.0**level) for level in sums}
+        variance = 1 / sum(weights.values())
+        return variance * sum(weights[level] * total for level, total in sums.items()), variance
+    z, c = np.where(there, noisy[depth], 0).astype(np.float64), np.where(there, measured[depth], 0.0)
+    for level in range(depth - 1, -1, -1):
+        z, c = z[0::2] + z[1::2], c[0::2] + c[1::2]
+        if level in noisy:
+            share = c / (measured[level] + c)
+            z, c = share * noisy[level] + (1 - share) * z, measured[level] * share
+    return float(z[0]), float(c[0])
+
+
+def total_coefficients(measured: Variances, depth: int, exists: Sequence[Bools] | None) -> dict[int, Floats]:
+    """Return what each noisy count of the measured levels weighs in the best linear estimate of the total.
+
+    In an even tree (`exists` is None) one number a level stands for all its cells.
+    """
+    if exists is None:
+        shares = {level: 1 / (variance * 2.0**level) for level, variance in measured.items()}
+        return {level: np.full(1, share / sum(shares.values())) for level, share in shares.items()}
+    c = np.where(exists[depth], measured[depth], 0.0)
+    own: dict[int, Floats] = {}
+    for level in range(depth - 1, -1, -1):
+        c = c[0::2] + c[1::2]
+        if level in measured:
+            own[level] = c / (measured[level] + c)
+            c = measured[level] * own[level]
+    found: dict[int, Floats] = {}
+    weight = np.ones(1)
+    for level in range(depth + 1):
+        if level == depth:
+            found[level] = weight
+        elif level in own:
+            found[level] = weight * own[level]
+            weight = weight * (1 - own[level])
+        weight = np.repeat(weight, 2)
+    return {level: np.where(exists[level], weights, 0.0) for level, weights in found.items()}
+
+
+def uneven_difference_variances(measured: Variances, depth: int, exists: Sequence[Bools]) -> list[Floats]:
+    """Return 4 C_0 C_1 / (C_0 + C_1) for the pairs of siblings of levels 1, ..., depth, given their parents' totals.
+
+    It is the variance of the noise in the difference of two siblings that are known to sum to their parent, and 0 where
+    a sibling does not exist; in an even tree it is V_j.
+    """
+    c = np.where(exists[depth], measured[depth], 0.0)
+    variances: list[Floats] = []
+    for level in range(depth - 1, -1, -1):
+        left, right = c[0::2], c[1::2]
+        c = left + right
+        variances.append(np.divide(4 * left * right, c, out=np.zeros_like(c), where=c > 0))
+        if level in measured:
+            c = measured[level] * c / (measured[level] + c)
+    return variances[::-1]
+
+
 def ancestors(exists: Bools, depth: int) -> list[Bools]:
     """Return which cells of levels 0, ..., depth exist, given those of the deepest: a cell exists if a child does."""
     levels = [exists]

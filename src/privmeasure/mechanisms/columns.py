@@ -26,10 +26,10 @@ from privmeasure.counts import Axis, Partition, Source
 from privmeasure.domains import Bools, Domain, Product, check_own
 from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.errors import ArgumentError
-from privmeasure.estimates.linear import Estimate, noise_variance
+from privmeasure.estimates.linear import Estimate, noise_variance, total_estimate
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.choice import RankedColumn, TruePairs
-from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, noisy_levels, total_estimate
+from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank
 from privmeasure.noise.entropy import Key
@@ -38,7 +38,7 @@ from privmeasure.origin import Origin
 from privmeasure.plans.column_schedule import Split, column_plan, plan_pairs, split_over
 from privmeasure.plans.columns import MOST_COLUMNS, ColumnPlan, rows_error
 from privmeasure.plans.plan import RowsAre
-from privmeasure.plans.recipe import DEFAULT
+from privmeasure.plans.recipe import PLAIN
 from privmeasure.plans.tuning import TUNED, Tuning
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
@@ -170,9 +170,9 @@ class ColumnTree:
             rows, best = first, float(first)
         else:
             known += [
-                total_estimate(self.spaces[j], noisy[j], variances[j], max(variances[j]))
+                total_estimate(noisy[j], variances[j], depth, leaves_there(self.spaces[j], depth))
                 for j in range(len(noisy))
-                if noisy[j]
+                if noisy[j] and (depth := max(variances[j]))
             ]
             best = sum(y / v for y, v in known) / sum(1 / v for _, v in known)
             rows = max(1, round(best))
@@ -243,15 +243,15 @@ class ColumnTree:
         """Return the released measure of one column: post-processing."""
         space, own = self.spaces[j], plan.columns[j]
         kept = keep_counts(space, noisy, own.depth)
-        mass = consistent_leaves(space, noisy, variances, plan.rows, own.depth, DEFAULT, root=best)
+        mass = consistent_leaves(space, noisy, variances, plan.rows, own.depth, PLAIN, root=best)
         cells = np.flatnonzero(mass)
         return CellMeasure(
             domain=space,
             cells=cells.astype(np.uint64),
             mass=mass[cells],
             plan=own,
-            recipe=DEFAULT.to_json(),
-            placement=DEFAULT.placement,
+            recipe=PLAIN.to_json(),
+            placement=PLAIN.placement,
             private=private,
             noisy=kept,
         )

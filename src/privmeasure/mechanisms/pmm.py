@@ -22,15 +22,15 @@ from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LAPLACE, LARGEST_SCALE, LawName, check_scale
 from privmeasure.origin import Origin
-from privmeasure.plans.bounds import hvz, t1, t2, t3, t5
+from privmeasure.plans.bounds import hvz, t1, t2, t3, t5, t6
 from privmeasure.plans.compare import flat_bound
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.recipe import DEFAULT, Recipe, RuleName, paper
 from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
-    ROOT_SHARE,
     choose_depth,
     paper_depth,
+    root_share,
     tree_budgets,
     tree_scales,
     useful_depth,
@@ -61,7 +61,7 @@ class PMM:
         >>> mechanism = PMM(Box([(0, 1)]), Privacy(1, "replace"))
         >>> plan = mechanism.plan(10_000)
         >>> plan.depth, plan.levels, plan.spent
-        (11, (3, 7, 11), Fraction(1, 1))
+        (12, (3, 6, 9, 12), Fraction(1, 1))
     """
 
     law: ClassVar[LawName] = LAPLACE
@@ -98,7 +98,7 @@ class PMM:
         if self._plan_is_fixed:
             self._plan(self.rows or 1, "assumed")  # refuses scales out of reach now, not after the budget is spent
         elif not self.privacy.rows_are_public:
-            check_scale(self.privacy.scale(self.privacy.epsilon * ROOT_SHARE))
+            check_scale(self.privacy.scale(self.privacy.epsilon * root_share(self.recipe.schedule, self.privacy)))
 
     def _check_isotonic(self) -> None:
         if not (isinstance(self.domain, Integers) or (isinstance(self.domain, Box) and self.domain.width == 1)):
@@ -134,8 +134,9 @@ class PMM:
         """Whether depth and budgets are known before anything is released."""
         return self.depth is not None or self.rows is not None
 
-    def _plan(self, rows: int, rows_are: RowsAre) -> Plan:
-        budgets, lazy = self._budgets(self.rows if self.rows is not None else rows)
+    def _plan(self, rows: int, rows_are: RowsAre, planned: int | None = None) -> Plan:
+        """Return the plan at a number of rows; depth and budgets follow a public number, or the one bought first."""
+        budgets, lazy = self._budgets(self.rows or planned or rows)
         depth = max(budgets, default=0)
         scales = {level: self.privacy.scale(budget) for level, budget in budgets.items()}
         return tree_plan(
@@ -151,6 +152,10 @@ class PMM:
             memory_bytes=self._memory(depth, rows, lazy=lazy),
             lazy=lazy,
         )
+
+    def _estimated(self, *, lazy: bool) -> bool:
+        """Whether the number of rows is estimated from everything measured, not read off level 0 alone."""
+        return self.recipe.schedule == "ladder" and not lazy and not self.privacy.rows_are_public
 
     def _memory(self, depth: int, rows: int, *, lazy: bool) -> int:
         """Return about how many bytes the tree takes beside the data: 16 per cell, 56 where the tree is uneven.
@@ -186,6 +191,7 @@ class PMM:
         domain, privacy = self.domain, self.privacy
         rho = domain.radius(depth) if self.recipe.placement == "centre" else domain.diameter(depth)
         blue = self.recipe.inference == "blue" and not lazy
+        estimated = self._estimated(lazy=lazy)
         bounds = []
         if all(level in scales for level in range(1, depth + 1)) and not blue:
             bounds.append(Bound("HVZ23", hvz(domain, scales, depth, rows), True, "the paper's, constant corrected"))
@@ -197,12 +203,22 @@ class PMM:
             bounds.append(Bound("HVZ23", hvz(domain, theirs, literal, rows), False, about))
             bounds.append(Bound("T1", t1(domain, theirs, rows, domain.diameter(literal)), False, about))
         if self.recipe.rule == "isotonic" and isinstance(domain, Box):  # Integers may be cut unevenly: nothing proved
-            bounds.append(Bound("T3", t3(domain, scales, depth, rows, rho), True, "isotonic distribution function"))
-        if self.recipe.rule == "signed":
-            value = t2(domain, scales, depth, rows, rho, blue=blue)
+            bounds.append(
+                Bound(
+                    "T3",
+                    t3(domain, scales, depth, rows, rho, estimated=estimated),
+                    True,
+                    "isotonic distribution function",
+                )
+            )
+        if self.recipe.shrinkage == "groups" and not lazy:
+            value = t6(domain, scales, depth, rows, rho)
+            bounds.append(Bound("T6", value, True, "signed differences, shrunk, best linear inference"))
+        elif self.recipe.rule == "signed":
+            value = t2(domain, scales, depth, rows, rho, blue=blue, estimated=estimated)
             bounds.append(Bound("T2", value, True, "signed differences" + (", best linear inference" if blue else "")))
         if isinstance(domain, Box) and self.recipe.rule in ("signed", "isotonic"):
-            value = t5(domain, scales, depth, rows, blue=blue)
+            value = t5(domain, scales, depth, rows, blue=blue, estimated=estimated)
             bounds.append(Bound("T5", value, False, "of the raw estimate, spread over cells, before it is consistent"))
         bounds.append(flat_bound(domain, privacy, rows, self.recipe.placement, root_first=self.rows is None))
         return tuple(bounds)
@@ -211,19 +227,24 @@ class PMM:
 
     def _release(self, source: Source, key: Key, progress: Progress) -> CellMeasure:
         counts: CellCounts | None = None
-        root = self.privacy.epsilon * ROOT_SHARE
+        root = self.privacy.epsilon * root_share(self.recipe.schedule, self.privacy)
+        lazy = False
         if self._plan_is_fixed:
             plan = self._plan(self.rows or 1, "public")
             root = plan.budgets[0] if plan.budgets else root
+            lazy = plan.evaluation == "lazy"
             (counts,) = source.count([Partition.of(self.domain, plan.depth)], progress)
             total = counts.total
         else:
             (everyone,) = source.count([Partition(())])
             total = everyone.total
-        released, rows_are = public_total(total, self.privacy, root, self.law, key)
-        total = max(1, released)
+        total, rows_are = public_total(total, self.privacy, root, self.law, key)
+        estimated = self._estimated(lazy=lazy)
+        if not estimated:
+            total = max(1, total)
         # From here on `total` is public. The true number of rows is not read again.
-        plan = self._plan(total, rows_are)
+        first = max(1, total)
+        plan = self._plan(first, rows_are)
         if counts is None:
             (counts,) = source.count([Partition.of(self.domain, plan.depth)], progress)
         cells, mass, noisy = tree_masses(
@@ -236,16 +257,19 @@ class PMM:
             plan.law,
             key,
             part=0,
-            lazy=plan.evaluation == "lazy",
+            estimated=estimated,
+            lazy=lazy,
             threads=thread_count(self.threads),
         )
+        if estimated:
+            plan = self._plan(int(mass.sum()), rows_are, planned=first)
         progress("release", 1.0)
         return CellMeasure(
             domain=self.domain,
             cells=cells,
             mass=mass,
             plan=plan,
-            recipe=self.recipe.to_json() | ({"inference": "none"} if plan.evaluation == "lazy" else {}),
+            recipe=self.recipe.to_json() | ({"inference": "none", "shrinkage": "none"} if lazy else {}),
             placement=self.recipe.placement,
             private=key.private,
             origin=Origin.of(key.release_id),

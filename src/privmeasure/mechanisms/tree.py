@@ -12,10 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.counts import CellCounts
-from privmeasure.domains import Cells, Domain
+from privmeasure.domains import Bools, Cells, Domain
 from privmeasure.estimates.consistency import RULES, Mass, distribute, isotonic
-from privmeasure.estimates.linear import Estimate, Variances, blue_estimates, existing, noise_variance
+from privmeasure.estimates.linear import (
+    Estimate,
+    Variances,
+    blue_estimates,
+    existing,
+    noise_variance,
+    total_estimate,
+)
 from privmeasure.estimates.passes import uneven_blue, uneven_up_pass, up_pass
+from privmeasure.estimates.shrinkage import shrunk_leaves
 from privmeasure.mechanisms.lazy import lazy_masses
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
@@ -41,12 +49,15 @@ def tree_masses(
     key: Key,
     *,
     part: int,
+    estimated: bool = False,
     lazy: bool = False,
     threads: int = 1,
 ) -> tuple[Cells, Mass, Noisy | None]:
     """Return the cells of the deepest level that hold mass, sorted, their masses, and the noisy counts.
 
-    The masses sum to `total`. The noisy counts are those of `kept_counts`; None for a lazy or a very large tree.
+    The masses sum to `total`, or, where the total is `estimated`, to the best linear estimate of it, rounded and at
+    least 1; `total` is then one of the measurements. The noisy counts are those of `kept_counts`; None for a lazy or a
+    very large tree.
 
     `counts` are the true counts of the deepest level; they are used up. `total` is public: the exact number of rows, or
     that number with the noise of level 0, which was drawn before; `scales` lists level 0 in the second case alone.
@@ -60,7 +71,7 @@ def tree_masses(
     noisy = noisy_levels(counts, scales, depth, law, key, part=part, threads=threads)
     variances = {level: noise_variance(scale, law) for level, scale in scales.items()}
     kept = keep_counts(domain, noisy, depth)  # noise was added: nothing private is copied
-    mass = consistent_leaves(domain, noisy, variances, total, depth, recipe)
+    mass = consistent_leaves(domain, noisy, variances, total, depth, recipe, estimated=estimated)
     cells = np.flatnonzero(mass)
     return cells.astype(np.uint64), mass[cells], kept
 
@@ -85,20 +96,6 @@ def noisy_levels(
         for level in sorted(scales)  # the deepest last: its noise is added in place
         if level > 0
     }
-
-
-def total_estimate(
-    domain: Domain, noisy: Mapping[int, Estimate], variances: Variances, depth: int
-) -> tuple[float, float]:
-    """Return the best linear estimate of a tree's total, and its variance: the up pass alone. Post-processing."""
-    there = existing(domain, depth)[depth]
-    z, c = np.where(there, noisy[depth], 0).astype(np.float64), np.where(there, variances[depth], 0.0)
-    for level in range(depth - 1, -1, -1):
-        z, c = z[0::2] + z[1::2], c[0::2] + c[1::2]
-        if level in noisy:
-            share = c / (variances[level] + c)
-            z, c = share * noisy[level] + (1 - share) * z, variances[level] * share
-    return float(z[0]), float(c[0])
 
 
 def keep_counts(domain: Domain, noisy: Mapping[int, Estimate], depth: int) -> Noisy | None:
@@ -128,21 +125,30 @@ def consistent_leaves(
     recipe: Recipe,
     *,
     root: float | None = None,
+    estimated: bool = False,
 ) -> Mass:
     """Return the masses of all leaves: inference, then consistency. Post-processing.
 
     `variances` has level 0 where the total is itself a noisy count. `root` is the best estimate of the total where the
-    total is that estimate rounded: estimates descend from the unrounded one.
+    total is that estimate rounded: estimates descend from the unrounded one. Where it is to be `estimated` here, the
+    total is the noisy number of rows, a measurement like the others.
     """
-    roots, blue = np.full(1, total, np.int64), recipe.inference == "blue"
+    blue = recipe.inference == "blue"
+    if estimated:
+        first = {0: np.full(1, float(total))}
+        root, _ = total_estimate(first | noisy, variances, depth, leaves_there(domain, depth))
+        total = max(1, round(root))
+    roots = np.full(1, total, np.int64)
     if depth == 0:
         return roots
     if recipe.rule == "isotonic":
         there = existing(domain, depth)
-        *_, estimates = blue_estimates(noisy, variances, depth, there, float(total))
+        *_, estimates = blue_estimates(noisy, variances, depth, there, float(total) if root is None else root)
         leaves = np.zeros(1 << depth, np.int64)
         leaves[there[depth]] = isotonic(estimates[there[depth]], total)
         return leaves
+    if recipe.shrinkage == "groups":
+        return shrunk_leaves(domain, noisy | (first if estimated else {}), variances, total, depth)
     rule = RULES[recipe.rule]
     if domain.size(depth) == 1 << depth:
         return distribute(roots, up_pass(noisy, variances, depth, rule, blue=blue), rule)
@@ -154,6 +160,11 @@ def consistent_leaves(
     if root is None:
         noisy[0] = roots.astype(np.float64)  # the noisy number of rows is a measurement like the others
     return distribute(roots, uneven_blue(noisy, variances, depth, there, root), rule, there)
+
+
+def leaves_there(domain: Domain, depth: int) -> Bools:
+    """Return which cells of the deepest level exist; a single True if all do."""
+    return np.ones(1, bool) if domain.size(depth) == 1 << depth else existing(domain, depth)[depth]
 
 
 def add_noise(counts: Mass, level: int, law: Law, key: Key, part: int, threads: int) -> Mass:

@@ -63,7 +63,7 @@ def pair_table(pair: Pair, first_margin: Floats, second_margin: Floats, total: f
     )
     independent = np.outer(rows, columns) / max(total, TINY)
     deviation = NOISE_SHARE * math.sqrt(noise_variance(pair.scale))
-    smooth = independent + shrink(centre(pair.noisy - independent), deviation)
+    smooth = independent + shrink_matrix(centre(pair.noisy - independent), deviation)
     table = simplex(smooth.ravel(), total).reshape(smooth.shape)
     table = np.where(table.sum(axis=1, keepdims=True) > 0, table, independent)
     table = np.where(table.sum(axis=0) > 0, table, independent)
@@ -82,7 +82,7 @@ def centre(matrix: Floats) -> Floats:
     return np.asarray(matrix - matrix.mean(axis=1, keepdims=True) - matrix.mean(axis=0) + matrix.mean(), np.float64)
 
 
-def shrink(matrix: Floats, deviation: float) -> Floats:
+def shrink_matrix(matrix: Floats, deviation: float) -> Floats:
     """Return the matrix less its noise, which is independent in every cell with this standard deviation.
 
     Singular values below the edge of the noise vanish, those above shrink by what the noise adds to them.

@@ -10,10 +10,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
 
 from privmeasure.domains import Box, Domain
 from privmeasure.estimates.acceptance import ROW_UNITS, level_of_search, side_of_cut
 from privmeasure.estimates.linear import level_variances, noise_variance
+from privmeasure.estimates.shrinkage import FEWEST, fewest
 from privmeasure.transport.cells import corner_distance
 
 Scales = Mapping[int, Fraction]
@@ -43,7 +47,7 @@ def t1(domain: Domain, scales: Scales, rows: int, rho: float) -> float:
     return (root + 1.5 * noise) / rows + rho
 
 
-def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> float:
+def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, estimated: bool = False) -> float:
     """Return T3, the bound of the isotonic rule on an interval cut into equal cells.
 
         (1/n) [sqrt(2/pi) sqrt(sum_j V_j (1 + 2 4^-(r-j+1)) / 12) + sigma_0 / 2 + 1/2] + rho,  in diameters.
@@ -59,21 +63,24 @@ def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> flo
         variance = level_variances(measured, depth, blue=True)
         levels = range(1, depth + 1)
         noise = math.sqrt(sum(2 * variance[j] * (1 + 2 * 4.0 ** -(depth - j + 1)) / 12 for j in levels))
-    total = math.sqrt(2 / math.pi) * noise + float(scales.get(0, 0)) / 2 + 0.5
+    total = math.sqrt(2 / math.pi) * noise + total_error(scales, depth, estimated=estimated) / 2 + 0.5
     return domain.diameter(0) * total / rows + rho
 
 
-def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blue: bool) -> float:
+def t2(
+    domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blue: bool, estimated: bool = False
+) -> float:
     """Return T2: (1/n) [sigma_0 Delta_0 + sum_(j>=1) Delta_(j-1) (E_j + 1) / 2] + rho, for the signed rule.
 
     E_j bounds the expected error of the difference of two siblings: sqrt(2/pi) sqrt(V_j) for any sum of noise, and
     (3/2) sigma_j for two single noisy counts. The 1 is the rounding to integers. In trees with structural zeros the
-    variances of the even tree are upper bounds.
+    variances of the even tree are upper bounds. A number of rows that is `estimated` from all levels has the error of
+    that estimate in the place of sigma_0.
 
     References: T2 of docs/mathematics.md
     """
     measured = {level: noise_variance(scale) for level, scale in scales.items()}
-    total = float(scales.get(0, 0)) * domain.diameter(0)
+    total = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
     if depth > 0:
         variance = level_variances(measured, depth, blue=blue)
         for level in range(1, depth + 1):
@@ -84,7 +91,90 @@ def t2(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blu
     return total / rows + rho
 
 
-def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool) -> float:
+def t6(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> float:
+    """Return T6, the bound of shrunk differences: T2 with factors on the noise of its levels.
+
+        (1/n) [E|N - n| D + sum_(j>=1) (Delta_(j-1) + K_j phi_j sqrt(2/pi) sqrt(V_j)) / 2] + rho
+
+    K_j is the number of cells of level j - 1 times their largest diameter. phi_j is 1 where nothing is shrunk; in an
+    even tree `shrinkage_factor` of the smallest group that there may be; else 1 + sqrt(pi/2), which holds for any.
+
+    References: T6 of docs/mathematics.md
+    """
+    total = total_error(scales, depth, estimated=True) * domain.diameter(0)
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    even = domain.size(depth) == 1 << depth
+    if depth > 0:
+        variance = level_variances(measured, depth, blue=True)
+        below = [level for level in scales if level > 0]
+        ratio = max(2 * float(scales[level]) ** 2 / measured[level] for level in below)
+        tails = 4.5 + 0.5 / min(measured[level] for level in below)
+        for level in range(1, depth + 1):
+            parents, error = domain.size(level - 1), math.sqrt(2 / math.pi * 2 * variance[level])
+            if parents < FEWEST:
+                total += domain.total_diameter(level - 1) * (error + 1) / 2
+                continue
+            factor = shrinkage_factor(fewest(parents), tails, ratio) if even else ANY_GROUPS
+            moved = parents * domain.diameter(level - 1) * factor * error
+            total += (domain.total_diameter(level - 1) + moved) / 2
+    return total / rows + rho
+
+
+ANY_GROUPS = 1 + math.sqrt(math.pi / 2)
+"""What shrinkage may do to the noise of T2, whatever the groups and the forecasts are."""
+
+
+@lru_cache(maxsize=256)
+def shrinkage_factor(parents: int, tails: float, ratio: float) -> float:
+    """Return a bound of the mean error of shrunk differences over sqrt(2/pi) times the deviation of their noise.
+
+    For a group of at least so many parents, made without a look at their noise, whose differences have independent
+    noise of kurtosis at most `tails`; `ratio` is the variance of Laplace noise over that of its integers.
+
+    With m the mean square of what was not forecast over V, q = 1 / (1 + m), any theta in (0, 1):
+
+        [(1 - q) sqrt(2/pi) + q / 2] sqrt(ratio) + q^(3/2) sqrt(4 m + k) / (theta sqrt(c)) + P,   k = tails - 1,
+        P = w / (w + (1 - theta^2)^2),   w = (4 m + k) / (c (1 + m)^2),
+
+    largest over m, by intervals in which every term is taken at its worse end.
+
+    References: T6 of docs/mathematics.md
+
+    Examples:
+        >>> [round(shrinkage_factor(parents, 4.6, 1.0), 2) for parents in (8, 16, 32, 64, 128, 192)]
+        [2.25, 2.05, 1.59, 1.27, 1.05, 1.0]
+    """
+    constant, k = math.sqrt(2 / math.pi), tails - 1
+    edges = np.concatenate(([0.0], 10 ** (np.arange(-150, 201) / 50)))[:, np.newaxis]
+    low, high, last = edges[:-1], edges[1:], edges[-1:]
+    q, spread = 1 / (1 + low), 4 * high + k
+    first = (constant - (constant - 0.5) / (1 + high)) * math.sqrt(ratio)
+    scatter, w = q**1.5 * np.sqrt(spread), spread * q * q / parents
+    # beyond the last edge 4 m + k <= (4 + k) (1 + m)
+    first = np.concatenate((first, [[constant * math.sqrt(ratio)]]))
+    scatter = np.concatenate((scatter, math.sqrt(4 + k) / (1 + last)))
+    w = np.concatenate((w, (4 + k) / (1 + last) / parents))
+    theta = np.arange(0.3, 0.95, 0.05)
+    values = first + scatter / (theta * math.sqrt(parents)) + w / (w + (1 - theta * theta) ** 2)
+    worst = max(math.sqrt(ratio), float(values.min(axis=1).max()) / constant)
+    return min(worst, ANY_GROUPS)
+
+
+def total_error(scales: Scales, depth: int, *, estimated: bool) -> float:
+    """Return a bound of E|N - n| for a noisy number of rows: 0 if it is public.
+
+    That of level 0 alone, sigma_0, or, for the best linear estimate from all levels, sqrt(2/pi) of its deviation; and
+    1/2 for rounding it.
+    """
+    if 0 not in scales:
+        return 0.0
+    if not estimated or depth == 0:
+        return float(scales[0])
+    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    return math.sqrt(2 / math.pi * level_variances(measured, depth, blue=True)[0]) + 0.5
+
+
+def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool, estimated: bool = False) -> float:
     """Return T5: (1/n) [sqrt(sum_j V_j R_j^2 / 12) + sigma_0 D] + s, for the raw estimate spread over its cells.
 
     It bounds the expected d_BL between the data and the signed measure that the estimates are before they are made
@@ -94,7 +184,7 @@ def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool) -> flo
 
     References: T5 of docs/mathematics.md
     """
-    root = float(scales.get(0, 0)) * domain.diameter(0)
+    root = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
     norm = spread_norm(domain, difference_variances(scales, depth, blue=blue), depth)
     return (norm + root) / rows + corner_distance(domain, depth)
 

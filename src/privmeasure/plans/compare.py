@@ -8,14 +8,14 @@ from fractions import Fraction
 
 from privmeasure.domains import Domain
 from privmeasure.estimates.projection import most_cells
-from privmeasure.plans.bounds import flat, t2
+from privmeasure.plans.bounds import flat, t6
 from privmeasure.plans.plan import Bound
 from privmeasure.plans.recipe import PlacementName
 from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
     ROOT_SHARE,
     flat_level,
-    sparse_depth,
+    ladder_depth,
     tree_scales,
     useful_depth,
 )
@@ -52,8 +52,8 @@ def flat_bound(domain: Domain, privacy: Privacy, rows: int, placement: Placement
 
 def tree_bound(domain: Domain, privacy: Privacy, rows: int, placement: PlacementName, *, root_first: bool) -> Bound:
     """Return what PMM would guarantee by its default recipe, as a bound beside those of another mechanism."""
-    depth = useful_depth(domain, sparse_depth(domain, privacy, rows, min(DEEPEST_DEPTH, domain.deepest)))
-    scales = tree_scales("sparse", domain, privacy, depth, lazy=False, root_first=root_first)
+    depth = useful_depth(domain, ladder_depth(domain, privacy, rows, min(DEEPEST_DEPTH, domain.deepest)))
+    scales = tree_scales("ladder", domain, privacy, depth, lazy=False, root_first=root_first)
     rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
-    value = t2(domain, scales, depth, rows, rho, blue=True)
-    return Bound("T2", value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")
+    value = t6(domain, scales, depth, rows, rho)
+    return Bound("T6", value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")

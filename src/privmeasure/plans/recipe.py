@@ -5,43 +5,56 @@ from typing import Any, Literal, get_args
 
 from privmeasure.errors import ArgumentError
 
-ScheduleName = Literal["sparse", "every level"]
+ScheduleName = Literal["ladder", "sparse", "every level"]
 InferenceName = Literal["blue", "none"]
 RuleName = Literal["signed", "isotonic", "uniform", "proportional"]
 PlacementName = Literal["uniform", "centre"]
+ShrinkageName = Literal["none", "groups"]
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The four choices of the tree mechanism, by the names of the functions that carry them out.
+    """The choices of the tree mechanism, by the names of the functions that carry them out.
 
-    - `schedule` (schedule.py): ``sparse`` measures few levels, ``every level`` is the paper's.
-    - `inference` (inference.py): ``blue`` combines the measured levels, ``none`` does not.
+    - `schedule` (schedule.py): ``ladder`` measures few levels and buys the number of rows cheaply; ``sparse`` was the
+      default before it; ``every level`` is the paper's. Left out: ladder where shrinkage is, else sparse.
+    - `inference` (linear.py): ``blue`` combines the measured levels, ``none`` does not.
     - `rule` (consistency.py): ``signed`` (T2); ``isotonic`` (T3), on a line only; or the paper's ``uniform`` and
       ``proportional``, which clip first.
-    - `placement` (release.py): points ``uniform`` in their cell, or at its ``centre``.
+    - `placement` (cells.py): points ``uniform`` in their cell, or at its ``centre``.
+    - `shrinkage` (shrinkage.py): ``groups`` takes back what noise explains of the splits of like cells; ``none``. Left
+      out: groups where a recipe is otherwise the default.
 
     Examples:
         >>> Recipe()
-        Recipe(schedule='sparse', inference='blue', rule='signed', placement='uniform')
+        Recipe(schedule='ladder', inference='blue', rule='signed', placement='uniform', shrinkage='groups')
+        >>> Recipe(shrinkage="none")
+        Recipe(schedule='sparse', inference='blue', rule='signed', placement='uniform', shrinkage='none')
         >>> Recipe(rule="uniform")
         Traceback (most recent call last):
         ...
         privmeasure.errors.ArgumentError: rule 'uniform' clips noisy counts, which would bias the estimates of ...
     """
 
-    schedule: ScheduleName = "sparse"
+    schedule: ScheduleName = None  # type: ignore[assignment]
     inference: InferenceName = "blue"
     rule: RuleName = "signed"
     placement: PlacementName = "uniform"
+    shrinkage: ShrinkageName = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Refuse unknown names and combinations that nobody has justified."""
+        """Fill in what was left out; refuse unknown names and combinations that nobody has justified."""
+        plain = self.inference == "blue" and self.rule == "signed"
+        if self.shrinkage is None:
+            object.__setattr__(self, "shrinkage", "groups" if plain and self.schedule in (None, "ladder") else "none")
+        if self.schedule is None:
+            object.__setattr__(self, "schedule", "ladder" if self.shrinkage == "groups" else "sparse")
         for name, allowed in (
             ("schedule", ScheduleName),
             ("inference", InferenceName),
             ("rule", RuleName),
             ("placement", PlacementName),
+            ("shrinkage", ShrinkageName),
         ):
             if getattr(self, name) not in get_args(allowed):
                 raise ArgumentError(
@@ -55,18 +68,33 @@ class Recipe:
                 "Use rule='signed', or inference='none'."
             )
 
+        if self.shrinkage == "groups" and not plain:
+            raise ArgumentError(
+                "shrinkage 'groups' weighs differences against their noise, which only inference='blue' with "
+                "rule='signed' provides. Use these, or shrinkage='none'."
+            )
+        if self.schedule == "ladder" and self.inference != "blue":
+            raise ArgumentError(
+                "schedule 'ladder' buys the number of rows cheaply and takes it from all levels: it needs "
+                "inference='blue'. Use schedule='sparse'."
+            )
+
     def to_json(self) -> dict[str, Any]:
-        """Return the four names."""
+        """Return the names."""
         return {
             "schedule": self.schedule,
             "inference": self.inference,
             "rule": self.rule,
             "placement": self.placement,
+            "shrinkage": self.shrinkage,
         }
 
 
 DEFAULT = Recipe()
-"""Sparse levels, best linear inference, signed rule: the choice of the accuracy benchmark."""
+"""Few levels, best linear inference, signed rule, shrinkage: the choice of the accuracy benchmark."""
+
+PLAIN = Recipe(shrinkage="none")
+"""The default without shrinkage, as it was before it: what a column of a wide table has."""
 
 
 def paper(rule: RuleName = "uniform") -> Recipe:

@@ -201,7 +201,16 @@ class CellMeasure:
                 "has more than 2^22 cells, or comes from a file of an older version. Use plan.guarantee, or release "
                 "with a smaller depth."
             )
-        return certify(self.domain, self.plan, self.noisy, self.cells, self.mass, placement=self.placement, beta=beta)
+        return certify(
+            self.domain,
+            self.plan,
+            self.noisy,
+            self.cells,
+            self.mass,
+            placement=self.placement,
+            beta=beta,
+            estimated=self.recipe.get("schedule") == "ladder" and 0 in self.plan.levels,
+        )
 
     def to_frame(self) -> Any:
         """Return the measure as a pyarrow table: cell, mass, and the lowest and highest value of each column."""

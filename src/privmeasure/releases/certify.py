@@ -19,8 +19,9 @@ This room is public. The simulated noise is a simulation: nothing that it is add
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Box, Categories, Cells, Domain, Floats
 from privmeasure.errors import ArgumentError
-from privmeasure.estimates.linear import blue_estimates, existing
+from privmeasure.estimates.linear import blue_estimates, existing, noise_variance, total_coefficients
 from privmeasure.noise.law import facts_of
 from privmeasure.plans.plan import Plan
 from privmeasure.releases.certificate import Certificate
@@ -59,12 +60,14 @@ def certify(
     *,
     placement: Literal["uniform", "centre"],
     beta: float,
+    estimated: bool = False,
 ) -> Certificate:
     """Return the certificate of one tree: its plan, noisy counts, and the released masses of its deepest cells.
 
     Under "replace" the number of rows n is public. Under "add-remove" n is unknown: beta is split between an interval
     for n and the noise of the cells. The bound is convex in 1/n, so its ends suffice. Putting the noisy number for n
-    would be wrong: what is uncertain is then not added.
+    would be wrong: what is uncertain is then not added. Where the number of rows of the release was `estimated` from
+    all measured levels, the interval follows the law of that estimate.
 
     Guarantee:  P(W1(data, rows) > value) <= beta over the noise, the places of the rows in their cells and the
                 simulated draws, for data that are not empty
@@ -78,7 +81,7 @@ def certify(
     unknown = 0.0 if plan.privacy.rows_are_public else beta * ROWS_SHARE
     share = beta - drawn - unknown
     law = tree.simulated(share)
-    low, high = _rows(plan, noisy, domain.size(plan.depth), unknown)
+    low, high = _rows(plan, noisy, domain.size(plan.depth), unknown, tree.exists if estimated else None)
     released = np.zeros(1 << plan.depth)
     released[cells.view(np.int64)] = mass
     total = float(released.sum())
@@ -120,15 +123,24 @@ def _leaf_size(domain: Domain, level: int, placement: str, rows: float, beta: fl
     return min(widest, mean + domain.diameter(level) * math.sqrt(math.log(1 / beta) / (2 * rows)))
 
 
-def _rows(plan: Plan, noisy: Mapping[int, NDArray[np.signedinteger[Any]]], leaves: int, beta: float) -> tuple[int, int]:
+def _rows(
+    plan: Plan,
+    noisy: Mapping[int, NDArray[np.signedinteger[Any]]],
+    leaves: int,
+    beta: float,
+    exists: Sequence[Bools] | None = None,
+) -> tuple[int, int]:
     """Return an interval for the number of rows that misses it with a chance of at most beta; at least 1.
 
-    The noisy number is level 0, or, where that was not measured, the sum of the deepest level. Level 0 is kept as
+    The noisy number is the best linear estimate from all levels where `exists` says which cells there are; else level
+    0, or, where that was not measured, the sum of the deepest level. Level 0 is kept as
     max(1, noisy number): where that is 1 the noisy number is at most 1, and the interval still reaches far enough up.
     """
     if plan.privacy.rows_are_public:
         return plan.rows, plan.rows
-    if 0 in plan.levels:
+    if exists is not None:
+        number, reach = plan.rows, estimate_tail(dict(zip(plan.levels, plan.scales, strict=True)), exists, beta)
+    elif 0 in plan.levels:
         number, reach = plan.rows, facts_of(plan.law, plan.scales[plan.levels.index(0)]).limit(beta)
     else:
         number = int(noisy[plan.depth].sum(dtype=np.int64))
@@ -137,6 +149,31 @@ def _rows(plan: Plan, noisy: Mapping[int, NDArray[np.signedinteger[Any]]], leave
         reach = math.ceil(order_statistic(np.abs(sums).astype(np.float64), beta))
     low = max(1, number - reach)
     return low, max(low, number + reach)
+
+
+def estimate_tail(scales: Mapping[int, Fraction], exists: Sequence[Bools], share: float) -> int:
+    """Return q with P(|N - n| > q) <= share for the best linear estimate N of the number of rows, rounded.
+
+    Its error is a weighted sum of Lap_Z, whose moments are known, so Chernoff's inequality bounds it: the least q over
+    a grid of exponents t, each of which holds.
+
+    Examples:
+        >>> estimate_tail({0: Fraction(64), 1: Fraction(2)}, [np.ones(1, bool), np.ones(2, bool)], 0.0125)
+        19
+    """
+    depth, even = len(exists) - 1, bool(exists[-1].all())
+    variances = {level: noise_variance(scale) for level, scale in scales.items()}
+    terms: list[tuple[float, float, float]] = []  # coefficient, scale, how many noisy counts have it
+    for level, weights in total_coefficients(variances, depth, None if even else exists).items():
+        values, counts = np.unique(weights[weights > 0], return_counts=True)
+        pace = float(1 / scales[level])
+        terms += [(w, pace, k) for w, k in zip(values, counts * (1 << level) if even else counts, strict=True)]
+    w, rate, count = (np.array(column, float)[:, np.newaxis] for column in zip(*terms, strict=True))
+    t = (rate / w).min() * np.arange(1, 400) / 400
+    p = np.exp(-rate)
+    moments = 2 * np.log1p(-p) - np.log1p(-p * np.exp(w * t)) - np.log1p(-p * np.exp(-w * t))
+    reach = ((count * moments).sum(axis=0) + math.log(2 / share)) / t
+    return math.ceil(float(reach.min()) + 0.5)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privmeasure.model.pairs import Pair, pair_table, rake, shrink, simplex
+from privmeasure.model.pairs import Pair, pair_table, rake, shrink_matrix, simplex
 
 
 def margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,20 +75,20 @@ def test_shrinkage_is_that_of_the_singular_values(shape: tuple[int, int]) -> Non
         matrix += size * np.outer(rng.standard_normal(shape[0]), rng.standard_normal(shape[1])) / np.sqrt(min(shape))
     few, many = sorted(shape)
     if few == 1:
-        assert np.array_equal(shrink(matrix, 10.0), matrix)
+        assert np.array_equal(shrink_matrix(matrix, 10.0), matrix)
         return
     u, s, v = np.linalg.svd(matrix, full_matrices=False)
     ratio, unit = few / many, 10 * np.sqrt(many)
     y = s / unit
     new = np.where(y > 1 + np.sqrt(ratio), np.sqrt(np.maximum((y**2 - ratio - 1) ** 2 - 4 * ratio, 0)) / y, 0) * unit
-    assert np.abs(shrink(matrix, 10.0) - (u * new) @ v).max() < 1e-3 * np.abs(matrix).max()
+    assert np.abs(shrink_matrix(matrix, 10.0) - (u * new) @ v).max() < 1e-3 * np.abs(matrix).max()
 
 
 def test_many_dimensions_above_the_noise() -> None:
     """Columns that are nearly equal: more singular values stand out than the first look takes in."""
     table = np.diag(np.linspace(300.0, 1000.0, 64))[:, :40]
     table[:, 20] += 500
-    assert np.abs(shrink(table, 0.1) - table).max() < 0.1
+    assert np.abs(shrink_matrix(table, 0.1) - table).max() < 0.1
 
 
 @settings(max_examples=100, deadline=None)

@@ -3,23 +3,28 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from privmeasure import PMM, PSMM, Box, Plan, Privacy, Recipe
 from privmeasure.domains import Finite, Integers
 from privmeasure.estimates.linear import level_variances, noise_variance
+from privmeasure.estimates.shrinkage import shrunk
 from privmeasure.plans.bounds import (
+    ANY_GROUPS,
     box_cuts,
     centre_norm,
     corner_distance,
     difference_variances,
     flat,
     hvz,
+    shrinkage_factor,
     spread_norm,
     t1,
     t2,
     t3,
     t5,
+    t6,
 )
 
 TABLE = [  # d, n, r, the paper's bound with 2 sqrt2, T1: literal mechanism, add-remove, epsilon = 1
@@ -115,15 +120,15 @@ def test_a_tree_of_one_cell():
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_bounds_of_the_default(relation):
-    """The signed rule's bound applies; the paper's stand beside it for comparison, and say so."""
+    """The bound of the shrunk signed rule applies; the paper's stand beside it for comparison, and say so."""
     plan = PMM(cube(2), Privacy(1, relation)).plan(10**5)
     bounds = {bound.name: bound for bound in plan.bounds}
-    assert bounds["T2"].applies
-    assert plan.best is bounds["T2"]
+    assert bounds["T6"].applies
+    assert plan.best is bounds["T6"]
     for name in ("HVZ23", "T1"):
         assert not bounds[name].applies
         assert "PMM.paper" in bounds[name].about
-    assert bounds["T2"].value < bounds["T1"].value < bounds["HVZ23"].value
+    assert bounds["T6"].value < bounds["T1"].value < bounds["HVZ23"].value
     literal = PMM.paper(cube(2), Privacy(1, relation), rows=10**5).plan()
     assert {b.name: b.value for b in literal.bounds if b.applies} == {n: bounds[n].value for n in ("HVZ23", "T1")}
 
@@ -211,7 +216,7 @@ def test_t5_is_shown_where_its_estimate_exists_and_never_applies():
         assert ("T5" in bounds) == shown
         if shown:
             assert not bounds["T5"].applies
-            assert bounds["T5"].value < bounds["T2"].value
+            assert bounds["T5"].value < min(bound.value for bound in bounds.values() if bound.applies)
             assert "raw estimate" in bounds["T5"].about
     assert "T5" not in {b.name for b in PMM(Integers(0, 9), Privacy(1, "replace")).plan(100).bounds}
 
@@ -282,3 +287,39 @@ def test_an_old_plan_without_rivals_is_read():
     assert old.rival is None
     assert old.guarantee == plan.guarantee
     assert not any(line.startswith("best ") for line in str(old).splitlines())
+
+
+# ----------------------------------------------------------------------------------------------------- shrinkage
+
+
+@pytest.mark.parametrize("parents", [8, 32, 64, 192, 1000])
+@pytest.mark.parametrize("signal", [0.0, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize("places", [1, 8, None], ids=["one place", "few places", "everywhere"])
+def test_shrunk_differences_are_as_near_as_the_factor_says(parents, signal, places):
+    """The mean error of simulated groups, for noise of integers at scale 3 and data of several shapes."""
+    rng, scale, runs = np.random.default_rng(parents), Fraction(3), 400
+    v = noise_variance(scale)
+    delta = np.zeros(parents)
+    delta[:places] = signal * math.sqrt(2 * v * parents / len(delta[:places]))
+    p, found = -math.expm1(-1 / 3), []
+    for _ in range(runs):
+        first, second = (rng.geometric(p, parents) - rng.geometric(p, parents) for _ in range(2))
+        x = shrunk(delta + first - second, np.zeros(parents), np.full(parents, 9.0), 2 * v)
+        found.append(np.abs(x - delta).mean())
+    bound = math.sqrt(2 / math.pi * 2 * v) * shrinkage_factor(parents, 4.5 + 0.5 / v, 18 / v)
+    assert np.mean(found) + 4 * np.std(found) / runs**0.5 <= bound
+
+
+def test_t6_is_t2_with_factors_and_the_law_of_the_estimated_total():
+    domain, rows = cube(2), 1000
+    scales = {0: Fraction(64), 4: Fraction(5), 8: Fraction(3)}
+    exact = {4: Fraction(5), 8: Fraction(3)}
+    estimated = level_variances({j: noise_variance(s) for j, s in scales.items()}, 8, blue=True)[0]
+    error = math.sqrt(2 / math.pi * estimated) + 0.5
+    assert error < 64
+    assert t6(domain, scales, 8, rows, 0.1) - t6(domain, exact, 8, rows, 0.1) == pytest.approx(error / rows)
+    ratio = t6(domain, exact, 8, rows, 0) / t2(domain, exact, 8, rows, 0, blue=True)
+    assert 1 < ratio < ANY_GROUPS
+    deep = {6: Fraction(5), 12: Fraction(3), 18: Fraction(3)}
+    assert t6(domain, deep, 18, rows, 0) < 1.15 * t2(domain, deep, 18, rows, 0, blue=True)
+    assert t6(domain, {}, 0, 10, 1.0) == 1.0

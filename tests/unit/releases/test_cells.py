@@ -669,7 +669,7 @@ def removed(value, path):
 
 
 EDITS = [None, True, -1, 0, 2**70, 1.5, float("nan"), "", "text", "1/0", "1e999999999", [], [[]], {}, {"kind": "box"}]
-OPTIONAL = {"bounds", "categories", "schedule", "inference", "rule"}
+OPTIONAL = {"bounds", "categories", "schedule", "inference", "rule", "shrinkage"}
 """Lists that may be shorter, and names that are only shown."""
 
 

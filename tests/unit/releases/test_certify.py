@@ -10,11 +10,13 @@ import pytest
 import privmeasure as pm
 from privmeasure.domains import Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.errors import ArgumentError
+from privmeasure.estimates.linear import existing as there_are
+from privmeasure.estimates.linear import noise_variance, total_coefficients, total_estimate
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LaplaceFacts
 from privmeasure.releases import certify
 from privmeasure.releases.certificate import Certificate
-from privmeasure.releases.certify import _Tree, order_statistic
+from privmeasure.releases.certify import _Tree, estimate_tail, order_statistic
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport import bounded_lipschitz
 from privmeasure.transport.cells import cell_norm
@@ -284,3 +286,37 @@ def test_nothing_is_remembered_for_ever(monkeypatch):
     for step in range(5):
         release(rows=10, depth=1, epsilon=1 + step / 100).certificate()
     assert len(certify._laws) == 3
+
+
+# ------------------------------------------------------------------------------------------- an estimated total
+
+
+@pytest.mark.parametrize("domain", [pm.Box([UNIT]), Integers(0, 20), Categories(11)], ids=repr)
+def test_the_interval_of_an_estimated_number_of_rows_has_its_law(domain):
+    """Against simulated noise: at most the stated share lies beyond, and the interval is not twice too wide."""
+    scales = {0: Fraction(64), 2: Fraction(9, 2), 4: Fraction(3)}
+    exists = there_are(domain, 4)
+    variances = {level: noise_variance(scale) for level, scale in scales.items()}
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(4000):
+        noisy = {
+            level: LaplaceFacts(scale).simulated(rng, 1 << level) * exists[level] for level, scale in scales.items()
+        }
+        errors.append(total_estimate(noisy, variances, 4, exists[4])[0])
+    weights = total_coefficients(variances, 4, None if exists[4].all() else exists)
+    last = {level: np.broadcast_to(w, 1 << level) @ noisy[level] for level, w in weights.items()}
+    assert sum(last.values()) == pytest.approx(errors[-1])
+    for share in (0.2, 0.05, 0.0125):
+        q = estimate_tail(scales, exists, share)
+        assert np.mean(np.abs(np.rint(errors)) > q) <= share
+        assert q <= 2 * np.quantile(np.abs(errors), 1 - share) + 2
+
+
+def test_the_interval_is_that_of_the_estimate():
+    """Far narrower than the noise of the cheap number that was bought first."""
+    points = np.random.default_rng(0).random((3000, 1))
+    measure = pm.PMM(pm.Box([UNIT]), pm.Privacy(1, "add-remove")).release(ArraySource(points, width=1), Key.insecure(3))
+    found = measure.certificate()
+    assert found.rows_low <= 3000 <= found.rows_high
+    assert found.rows_high - found.rows_low < 0.5 * 2 * LaplaceFacts(measure.plan.scales[0]).limit(0.0125)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Box, Domain, Floats
+from privmeasure.estimates.acceptance import keep_or_replace
 from privmeasure.estimates.consistency import Mass, Prepared, distribute, signed
 from privmeasure.estimates.linear import (
     Estimate,
@@ -50,14 +51,23 @@ def fewest(parents: int) -> int:
     return min(ENOUGH, max(FEWEST, parents // SHARE))
 
 
-def shrunk_leaves(domain: Domain, noisy: Mapping[int, Estimate], measured: Variances, total: int, depth: int) -> Mass:
+def shrunk_leaves(
+    domain: Domain,
+    noisy: Mapping[int, Estimate],
+    measured: Variances,
+    total: int,
+    depth: int,
+    *,
+    allowed: float | None = None,
+) -> Mass:
     """Return the masses of all leaves: best linear estimates, shrunk, made consistent; they sum to `total`.
 
     From one measured level to the next: the masses of a level, made from the levels down to it, are what is expected of
     the levels below. `noisy` has level 0 where the number of rows is noisy; then each stage has its own estimate of it.
+    Masses that are farther than `allowed` from the raw estimate give way to the closest measure, on a box.
 
     Guarantee:  privacy   post-processing
-                accuracy  T6 of docs/mathematics.md
+                accuracy  T6, and with `allowed` T7, of docs/mathematics.md
                 cost      O(2^depth); the stages above the last add an eighth or less
     """
     even = domain.size(depth) == 1 << depth
@@ -79,9 +89,11 @@ def shrunk_leaves(domain: Domain, noisy: Mapping[int, Estimate], measured: Varia
         else:
             prepared = uneven_blue(stage, measured, last, exists, None if 0 in noisy else float(total_here))
             variances = uneven_difference_variances(measured, last, exists)
-        prepared = shrink(prepared, variances, coarse, domain, exists)
-        coarse[last] = distribute(np.full(1, total_here, np.int64), prepared, signed, exists)
-    return coarse[depth]
+        shrunk_splits = shrink(prepared, variances, coarse, domain, exists)
+        coarse[last] = distribute(np.full(1, total_here, np.int64), shrunk_splits, signed, exists)
+    if allowed is None or not isinstance(domain, Box):
+        return coarse[depth]
+    return keep_or_replace(domain, coarse[depth], total, [difference for (difference,) in prepared], allowed)
 
 
 def shrunk(difference: Floats, forecast: Floats, expected: Floats, variance: Floats | float) -> Floats:

@@ -22,7 +22,7 @@ from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LAPLACE, LARGEST_SCALE, LawName, check_scale
 from privmeasure.origin import Origin
-from privmeasure.plans.bounds import hvz, t1, t2, t3, t5, t6
+from privmeasure.plans.bounds import Kept, hvz, t1, t2, t3, t5, t6, t7
 from privmeasure.plans.compare import flat_bound
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.recipe import DEFAULT, Recipe, RuleName, paper
@@ -214,6 +214,10 @@ class PMM:
         if self.recipe.shrinkage == "groups" and not lazy:
             value = t6(domain, scales, depth, rows, rho)
             bounds.append(Bound("T6", value, True, "signed differences, shrunk, best linear inference"))
+            if (kept := self._kept(scales, depth, rows, lazy=lazy)) is not None:
+                bounds.append(
+                    Bound("T7", kept.guarantee, True, "kept near what was measured, else the closest measure")
+                )
         elif self.recipe.rule == "signed":
             value = t2(domain, scales, depth, rows, rho, blue=blue, estimated=estimated)
             bounds.append(Bound("T2", value, True, "signed differences" + (", best linear inference" if blue else "")))
@@ -222,6 +226,11 @@ class PMM:
             bounds.append(Bound("T5", value, False, "of the raw estimate, spread over cells, before it is consistent"))
         bounds.append(flat_bound(domain, privacy, rows, self.recipe.placement, root_first=self.rows is None))
         return tuple(bounds)
+
+    def _kept(self, scales: dict[int, Fraction], depth: int, rows: int, *, lazy: bool) -> Kept | None:
+        """Return how far from what was measured a release is kept, where the closest measure can take its place."""
+        uniform = self.recipe.placement == "uniform" and self.recipe.shrinkage == "groups" and not lazy
+        return t7(self.domain, scales, depth, rows) if uniform and isinstance(self.domain, Box) else None
 
     # ------------------------------------------------------------------------------------------------- the gate
 
@@ -247,17 +256,20 @@ class PMM:
         plan = self._plan(first, rows_are)
         if counts is None:
             (counts,) = source.count([Partition.of(self.domain, plan.depth)], progress)
+        scales = dict(zip(plan.levels, plan.scales, strict=True))
+        kept = self._kept(scales, plan.depth, first, lazy=lazy)
         cells, mass, noisy = tree_masses(
             self.domain,
             counts,
             total,
-            dict(zip(plan.levels, plan.scales, strict=True)),
+            scales,
             plan.depth,
             self.recipe,
             plan.law,
             key,
             part=0,
             estimated=estimated,
+            allowed=None if kept is None else kept.allowed,
             lazy=lazy,
             threads=thread_count(self.threads),
         )

@@ -50,14 +50,15 @@ def tree_masses(
     *,
     part: int,
     estimated: bool = False,
+    allowed: float | None = None,
     lazy: bool = False,
     threads: int = 1,
 ) -> tuple[Cells, Mass, Noisy | None]:
     """Return the cells of the deepest level that hold mass, sorted, their masses, and the noisy counts.
 
     The masses sum to `total`, or, where the total is `estimated`, to the best linear estimate of it, rounded and at
-    least 1; `total` is then one of the measurements. The noisy counts are those of `kept_counts`; None for a lazy or a
-    very large tree.
+    least 1; `total` is then one of the measurements. The noisy counts are those of `keep_counts`; None for a lazy or a
+    very large tree. `allowed` is that of `keep_or_replace`.
 
     `counts` are the true counts of the deepest level; they are used up. `total` is public: the exact number of rows, or
     that number with the noise of level 0, which was drawn before; `scales` lists level 0 in the second case alone.
@@ -71,7 +72,7 @@ def tree_masses(
     noisy = noisy_levels(counts, scales, depth, law, key, part=part, threads=threads)
     variances = {level: noise_variance(scale, law) for level, scale in scales.items()}
     kept = keep_counts(domain, noisy, depth)  # noise was added: nothing private is copied
-    mass = consistent_leaves(domain, noisy, variances, total, depth, recipe, estimated=estimated)
+    mass = consistent_leaves(domain, noisy, variances, total, depth, recipe, estimated=estimated, allowed=allowed)
     cells = np.flatnonzero(mass)
     return cells.astype(np.uint64), mass[cells], kept
 
@@ -126,12 +127,13 @@ def consistent_leaves(
     *,
     root: float | None = None,
     estimated: bool = False,
+    allowed: float | None = None,
 ) -> Mass:
     """Return the masses of all leaves: inference, then consistency. Post-processing.
 
     `variances` has level 0 where the total is itself a noisy count. `root` is the best estimate of the total where the
     total is that estimate rounded: estimates descend from the unrounded one. Where it is to be `estimated` here, the
-    total is the noisy number of rows, a measurement like the others.
+    total is the noisy number of rows, a measurement like the others. `allowed` is that of `keep_or_replace`.
     """
     blue = recipe.inference == "blue"
     if estimated:
@@ -148,7 +150,8 @@ def consistent_leaves(
         leaves[there[depth]] = isotonic(estimates[there[depth]], total)
         return leaves
     if recipe.shrinkage == "groups":
-        return shrunk_leaves(domain, noisy | (first if estimated else {}), variances, total, depth)
+        counts = noisy | (first if estimated else {})
+        return shrunk_leaves(domain, counts, variances, total, depth, allowed=allowed)
     rule = RULES[recipe.rule]
     if domain.size(depth) == 1 << depth:
         return distribute(roots, up_pass(noisy, variances, depth, rule, blue=blue), rule)

@@ -6,9 +6,9 @@ alone, a few milliseconds; neither mechanism is made, and nothing is drawn.
 
 from fractions import Fraction
 
-from privmeasure.domains import Domain
+from privmeasure.domains import Box, Domain
 from privmeasure.estimates.projection import most_cells
-from privmeasure.plans.bounds import flat, t6
+from privmeasure.plans.bounds import flat, t6, t7
 from privmeasure.plans.plan import Bound
 from privmeasure.plans.recipe import PlacementName
 from privmeasure.plans.schedule import (
@@ -56,4 +56,6 @@ def tree_bound(domain: Domain, privacy: Privacy, rows: int, placement: Placement
     scales = tree_scales("ladder", domain, privacy, depth, lazy=False, root_first=root_first)
     rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
     value = t6(domain, scales, depth, rows, rho)
-    return Bound("T6", value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")
+    if isinstance(domain, Box) and placement == "uniform":
+        value = min(value, t7(domain, scales, depth, rows).guarantee)
+    return Bound("T6, T7", value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")

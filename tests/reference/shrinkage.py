@@ -8,7 +8,7 @@ import numpy as np
 from reference.gls import DenseGLS
 from reference.pmm import clip
 
-FEWEST, ENOUGH, SHARE = 8, 192, 32
+FEWEST = 8
 
 Neighbours = Callable[[int, int], tuple[int, int]]
 """(level, cell) -> the cells below and above it along the axis that is cut next; itself where there is none."""
@@ -37,7 +37,7 @@ def shrunk(differences: list[float], forecast: list[float], expected: list[float
         group = [k for k in range(len(octave)) if octave[k] == octave[i]]
         signal = sum((differences[k] - forecast[k]) ** 2 for k in group)
         variance = sum(noise[k] for k in group)
-        few = sum(noise[k] > 0 for k in group) < min(ENOUGH, max(FEWEST, sum(v > 0 for v in noise) // SHARE))
+        few = sum(noise[k] > 0 for k in group) < FEWEST
         f = 1.0 if few else 0.0 if signal <= variance else 1 - variance / signal
         result.append(forecast[i] + f * (e - forecast[i]))
     return result

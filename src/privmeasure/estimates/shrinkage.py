@@ -35,20 +35,8 @@ from privmeasure.estimates.linear import (
 )
 from privmeasure.estimates.passes import uneven_blue, up_pass
 
-FEWEST, ENOUGH, SHARE = 8, 192, 32
-"""Parents of a group, at least: one in 32 of the level's, not fewer than 8, not more than 192; see `fewest`."""
-
-
-def fewest(parents: int) -> int:
-    """Return how many parents of a level a group must have to be shrunk: smaller groups stay as they were estimated.
-
-    In large groups shrinkage costs the guarantee nothing: T6. Small ones matter near the root, where all are small.
-
-    Examples:
-        >>> [fewest(parents) for parents in (4, 256, 1024, 65536)]
-        [8, 8, 32, 192]
-    """
-    return min(ENOUGH, max(FEWEST, parents // SHARE))
+FEWEST = 8
+"""Parents of a group, at least: smaller groups stay as they were estimated."""
 
 
 def shrunk_leaves(
@@ -144,7 +132,7 @@ def group_factors(deviation: Floats, variance: Floats | float, groups: NDArray[n
     signal = np.bincount(groups, deviation * deviation)
     ratios = np.ones(len(noise))
     np.divide(noise, signal, out=ratios, where=signal > noise)
-    factors: Floats = np.where(parents < fewest(int(parents.sum())), 1.0, 1.0 - ratios)
+    factors: Floats = np.where(parents < FEWEST, 1.0, 1.0 - ratios)
     return factors[groups]
 
 

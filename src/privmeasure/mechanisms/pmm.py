@@ -25,7 +25,7 @@ from privmeasure.origin import Origin
 from privmeasure.plans.bounds import Kept, hvz, t1, t2, t3, t5, t6, t7
 from privmeasure.plans.compare import flat_bound
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
-from privmeasure.plans.recipe import DEFAULT, Recipe, RuleName, paper
+from privmeasure.plans.recipe import DEFAULT, PLAIN, Recipe, RuleName, paper
 from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
     choose_depth,
@@ -77,6 +77,8 @@ class PMM:
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
         check_own(self.domain)
+        if self.recipe == DEFAULT and type(self.domain) is not Box:  # shrinkage has a guarantee on boxes alone
+            object.__setattr__(self, "recipe", PLAIN)
         deepest = min(DEEPEST_DEPTH, self.domain.deepest)
         if self.depth is not None and not (is_whole(self.depth) and 0 <= self.depth <= deepest):
             raise ArgumentError(

@@ -10,14 +10,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-
-import numpy as np
 
 from privmeasure.domains import Box, Domain
 from privmeasure.estimates.acceptance import ROW_UNITS, level_of_search, side_of_cut
 from privmeasure.estimates.linear import level_variances, noise_variance
-from privmeasure.estimates.shrinkage import FEWEST, fewest
+from privmeasure.estimates.shrinkage import FEWEST
 from privmeasure.transport.cells import corner_distance
 
 Scales = Mapping[int, Fraction]
@@ -96,68 +93,27 @@ def t6(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> flo
 
         (1/n) [E|N - n| D + sum_(j>=1) (Delta_(j-1) + K_j phi_j sqrt(2/pi) sqrt(V_j)) / 2] + rho
 
-    K_j is the number of cells of level j - 1 times their largest diameter. phi_j is 1 where nothing is shrunk; in an
-    even tree `shrinkage_factor` of the smallest group that there may be; else 1 + sqrt(pi/2), which holds for any.
+    K_j is the number of cells of level j - 1 times their largest diameter. phi_j is 1 where nothing is shrunk, else
+    1 + sqrt(pi/2), which holds whatever the groups and the forecasts are.
 
     References: T6 of docs/mathematics.md
     """
     total = total_error(scales, depth, estimated=True) * domain.diameter(0)
     measured = {level: noise_variance(scale) for level, scale in scales.items()}
-    even = domain.size(depth) == 1 << depth
     if depth > 0:
         variance = level_variances(measured, depth, blue=True)
-        below = [level for level in scales if level > 0]
-        ratio = max(2 * float(scales[level]) ** 2 / measured[level] for level in below)
-        tails = 4.5 + 0.5 / min(measured[level] for level in below)
         for level in range(1, depth + 1):
             parents, error = domain.size(level - 1), math.sqrt(2 / math.pi * 2 * variance[level])
             if parents < FEWEST:
                 total += domain.total_diameter(level - 1) * (error + 1) / 2
                 continue
-            factor = shrinkage_factor(fewest(parents), tails, ratio) if even else ANY_GROUPS
-            moved = parents * domain.diameter(level - 1) * factor * error
+            moved = parents * domain.diameter(level - 1) * ANY_GROUPS * error
             total += (domain.total_diameter(level - 1) + moved) / 2
     return total / rows + rho
 
 
 ANY_GROUPS = 1 + math.sqrt(math.pi / 2)
 """What shrinkage may do to the noise of T2, whatever the groups and the forecasts are."""
-
-
-@lru_cache(maxsize=256)
-def shrinkage_factor(parents: int, tails: float, ratio: float) -> float:
-    """Return a bound of the mean error of shrunk differences over sqrt(2/pi) times the deviation of their noise.
-
-    For a group of at least so many parents, made without a look at their noise, whose differences have independent
-    noise of kurtosis at most `tails`; `ratio` is the variance of Laplace noise over that of its integers.
-
-    With m the mean square of what was not forecast over V, q = 1 / (1 + m), any theta in (0, 1):
-
-        [(1 - q) sqrt(2/pi) + q / 2] sqrt(ratio) + q^(3/2) sqrt(4 m + k) / (theta sqrt(c)) + P,   k = tails - 1,
-        P = w / (w + (1 - theta^2)^2),   w = (4 m + k) / (c (1 + m)^2),
-
-    largest over m, by intervals in which every term is taken at its worse end.
-
-    References: T6 of docs/mathematics.md
-
-    Examples:
-        >>> [round(shrinkage_factor(parents, 4.6, 1.0), 2) for parents in (8, 16, 32, 64, 128, 192)]
-        [2.25, 2.05, 1.59, 1.27, 1.05, 1.0]
-    """
-    constant, k = math.sqrt(2 / math.pi), tails - 1
-    edges = np.concatenate(([0.0], 10 ** (np.arange(-150, 201) / 50)))[:, np.newaxis]
-    low, high, last = edges[:-1], edges[1:], edges[-1:]
-    q, spread = 1 / (1 + low), 4 * high + k
-    first = (constant - (constant - 0.5) / (1 + high)) * math.sqrt(ratio)
-    scatter, w = q**1.5 * np.sqrt(spread), spread * q * q / parents
-    # beyond the last edge 4 m + k <= (4 + k) (1 + m)
-    first = np.concatenate((first, [[constant * math.sqrt(ratio)]]))
-    scatter = np.concatenate((scatter, math.sqrt(4 + k) / (1 + last)))
-    w = np.concatenate((w, (4 + k) / (1 + last) / parents))
-    theta = np.arange(0.3, 0.95, 0.05)
-    values = first + scatter / (theta * math.sqrt(parents)) + w / (w + (1 - theta * theta) ** 2)
-    worst = max(math.sqrt(ratio), float(values.min(axis=1).max()) / constant)
-    return min(worst, ANY_GROUPS)
 
 
 def total_error(scales: Scales, depth: int, *, estimated: bool) -> float:

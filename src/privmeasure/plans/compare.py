@@ -8,14 +8,15 @@ from fractions import Fraction
 
 from privmeasure.domains import Box, Domain
 from privmeasure.estimates.projection import most_cells
-from privmeasure.plans.bounds import flat, t6, t7
+from privmeasure.plans.bounds import flat, t2, t6, t7
 from privmeasure.plans.plan import Bound
-from privmeasure.plans.recipe import PlacementName
+from privmeasure.plans.recipe import PlacementName, ScheduleName
 from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
     ROOT_SHARE,
     flat_level,
     ladder_depth,
+    sparse_depth,
     tree_scales,
     useful_depth,
 )
@@ -52,10 +53,16 @@ def flat_bound(domain: Domain, privacy: Privacy, rows: int, placement: Placement
 
 def tree_bound(domain: Domain, privacy: Privacy, rows: int, placement: PlacementName, *, root_first: bool) -> Bound:
     """Return what PMM would guarantee by its default recipe, as a bound beside those of another mechanism."""
-    depth = useful_depth(domain, ladder_depth(domain, privacy, rows, min(DEEPEST_DEPTH, domain.deepest)))
-    scales = tree_scales("ladder", domain, privacy, depth, lazy=False, root_first=root_first)
+    limit = min(DEEPEST_DEPTH, domain.deepest)
+    schedule: ScheduleName
+    schedule, rule = ("ladder", ladder_depth) if type(domain) is Box else ("sparse", sparse_depth)
+    depth = useful_depth(domain, rule(domain, privacy, rows, limit))
+    scales = tree_scales(schedule, domain, privacy, depth, lazy=False, root_first=root_first)
     rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
-    value = t6(domain, scales, depth, rows, rho)
-    if isinstance(domain, Box) and placement == "uniform":
-        value = min(value, t7(domain, scales, depth, rows).guarantee)
-    return Bound("T6, T7", value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")
+    if type(domain) is not Box:
+        name, value = "T2", t2(domain, scales, depth, rows, rho, blue=True)
+    elif placement == "uniform":
+        name, value = "T7", t7(domain, scales, depth, rows).guarantee
+    else:
+        name, value = "T6", t6(domain, scales, depth, rows, rho)
+    return Bound(name, value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")

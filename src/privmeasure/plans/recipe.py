@@ -86,15 +86,14 @@ class Recipe:
             "inference": self.inference,
             "rule": self.rule,
             "placement": self.placement,
-            "shrinkage": self.shrinkage,
-        }
+        } | ({} if self.shrinkage == "none" else {"shrinkage": self.shrinkage})  # as older files have it
 
 
 DEFAULT = Recipe()
-"""Few levels, best linear inference, signed rule, shrinkage: the choice of the accuracy benchmark."""
+"""Few levels, best linear inference, signed rule, shrinkage. On spaces other than boxes it stands for `PLAIN`."""
 
 PLAIN = Recipe(shrinkage="none")
-"""The default without shrinkage, as it was before it: what a column of a wide table has."""
+"""Without shrinkage: what a column of a wide table has, and a tree on any space but a box, where T7 does not hold."""
 
 
 def paper(rule: RuleName = "uniform") -> Recipe:

@@ -68,11 +68,8 @@ def neighbours_of(domain):
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("root", [False, True])
-def test_it_equals_its_twin(name, seed, root, monkeypatch):
+def test_it_equals_its_twin(name, seed, root):
     domain = DOMAINS[name]
-    if seed % 2:  # the share matters in small trees too
-        monkeypatch.setattr(shrinkage, "SHARE", 4)
-        monkeypatch.setattr(twin, "SHARE", 4)
     _, there, noisy, variances, total = tree(seed, domain, root=root)
     if root:
         total = max(1, round(total_estimate(noisy, variances, DEPTH, there[DEPTH])[0]))

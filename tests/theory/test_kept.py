@@ -1,0 +1,109 @@
+"""T7: whatever a rule makes of the noisy counts, what is kept or takes its place is as near as the plan says."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privmeasure.domains import Box
+from privmeasure.estimates.acceptance import keep_or_replace
+from privmeasure.estimates.consistency import signed
+from privmeasure.estimates.linear import noise_variance, total_estimate
+from privmeasure.estimates.passes import up_pass
+from privmeasure.plans.bounds import centre_norm, difference_variances, flow_constant, spread_norm, t7, weak_norm
+from privmeasure.transport.cells import cell_norm
+from privmeasure.transport.haar import haar_differences, haar_leaves, haar_norm
+
+RUNS = 60
+CASES = [
+    (Box([(0, 1)]), {3: Fraction(6), 6: Fraction(4)}, 6),
+    (Box([(0, 1)]), {0: Fraction(90), 4: Fraction(9), 8: Fraction(8)}, 8),
+    (Box([(0, 1)] * 2), {4: Fraction(5), 8: Fraction(4)}, 8),
+    (Box([(0, 1)] * 2), {0: Fraction(64), 2: Fraction(9), 6: Fraction(3, 2)}, 6),
+    (Box([(0, 1)] * 3), {3: Fraction(7), 6: Fraction(5)}, 6),
+]
+
+
+def noise(rng: np.random.Generator, scale: Fraction, count: int) -> np.ndarray:
+    p = -math.expm1(-1 / scale)
+    return rng.geometric(p, count) - rng.geometric(p, count)
+
+
+def measure(truth, scales, depth, rng):
+    """Return the raw differences, and the total that a release has."""
+    noisy = {j: truth.reshape(1 << j, -1).sum(axis=1) + noise(rng, s, 1 << j) for j, s in scales.items()}
+    variances = {j: noise_variance(s) for j, s in scales.items()}
+    total = int(truth.sum())
+    if 0 in scales:
+        total = max(1, round(total_estimate(noisy, variances, depth, np.ones(1, bool))[0]))
+    counts = {j: counts.astype(float) for j, counts in noisy.items() if j > 0}
+    return [e for (e,) in up_pass(counts, variances, depth, signed, blue=True)], total
+
+
+def truths(depth, rng):
+    """Return data of 4000 rows: even, in one corner, in a few places."""
+    leaves = 1 << depth
+    yield rng.multinomial(4000, np.full(leaves, 1 / leaves))
+    yield np.eye(leaves, dtype=np.int64)[0] * 4000
+    yield rng.multinomial(4000, rng.dirichlet(np.full(leaves, 0.02)))
+
+
+def rules(raw, total, leaves):
+    """Return what rules might release: good, lazy and malicious ones."""
+    clipped = np.maximum(haar_leaves(total, raw), 0)
+    shares = np.floor(np.cumsum(clipped / clipped.sum()) * total + 0.5).astype(np.int64)
+    yield np.diff(shares, prepend=0)
+    yield np.diff(np.arange(leaves + 1) * total // leaves)
+    yield np.eye(leaves, dtype=np.int64)[-1] * total
+
+
+@pytest.mark.parametrize(("box", "scales", "depth"), CASES, ids=lambda value: str(value)[:40])
+def test_what_is_kept_or_replaced_is_as_near_as_promised(box, scales, depth):
+    """W1 between the cells, each spread evenly; the bound without the size of a leaf, which is the same for both."""
+    rng = np.random.default_rng(depth)
+    kept = t7(box, scales, depth, 4000)
+    norm = cell_norm(box, depth)
+    for truth in truths(depth, rng):
+        found = [[] for _ in range(3)]
+        for _ in range(RUNS):
+            raw, total = measure(truth, scales, depth, rng)
+            for which, masses in enumerate(rules(raw, total, 1 << depth)):
+                released = keep_or_replace(box, masses, total, raw, kept.allowed * total / 4000)
+                assert released.sum() == total
+                assert released.min() >= 0
+                found[which].append(norm(released / total - truth / 4000))
+        slack = (1 << depth) / 2 * box.diameter(0) * 2.0**-20  # of the norm, which is an upper bound
+        for values in found:
+            assert np.mean(values) <= kept.guarantee + slack + 4 * np.std(values) / RUNS**0.5
+
+
+@pytest.mark.parametrize(("box", "scales", "depth"), CASES, ids=lambda value: str(value)[:40])
+def test_the_bounds_of_the_noise_hold(box, scales, depth):
+    """Means and deviations of the norms of simulated noise, spread and at centres; half of a bound is refused."""
+    rng, zero = np.random.default_rng(1), np.zeros(1 << depth, np.int64)
+    below = {j: s for j, s in scales.items() if j > 0}
+    variance = difference_variances(below, depth, blue=True)
+    spread, centres = [], []
+    for _ in range(4 * RUNS):
+        raw, _ = measure(zero, below, depth, rng)
+        spread.append(haar_norm(box, raw))
+        centres.append(cell_norm(box, depth)(haar_leaves(0, raw)))
+    error = 4 / math.sqrt(len(spread))
+    # the flow is at most the square root of its mean square, times the constant; corners cost a little more
+    assert np.mean(centres) <= centre_norm(box, variance, depth) + error * np.std(centres)
+    assert np.mean(centres) > 0.3 * centre_norm(box, variance, depth)
+    assert np.std(centres) <= math.sqrt(2) * weak_norm(box, variance, depth)
+    fine = [haar_norm(box, haar_differences(haar_leaves(0, measure(zero, below, depth, rng)[0]))) for _ in range(3)]
+    assert np.isfinite(fine).all()
+    if box.width == 1:
+        assert np.mean(spread) <= spread_norm(box, variance, depth) + error * np.std(spread)
+    assert flow_constant(1) == flow_constant(2) < flow_constant(3) < 1
+
+
+def test_a_release_that_is_not_kept_breaks_the_promise():
+    """Without acceptance the malicious rule is far beyond the guarantee: the test above can fail."""
+    box, scales, depth = CASES[2]
+    truth = next(truths(depth, np.random.default_rng(0)))
+    corner = np.eye(1 << depth)[-1]
+    assert cell_norm(box, depth)(corner - truth / 4000) > t7(box, scales, depth, 4000).guarantee

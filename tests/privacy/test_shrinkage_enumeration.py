@@ -106,8 +106,9 @@ def test_the_release_is_the_function_that_is_enumerated(monkeypatch, relation):
         release = mechanism.release(ArraySource(points, width=1, threads=1), Key.fresh())
         estimated = relation == "add-remove"
         root = int(counts.sum()) + (int(script[0][0]) if estimated else 0)
+        allowed = t7(Box([(0, 1)]), dict(zip(plan.levels, plan.scales, strict=True)), 2, 9).allowed
         mass = consistent_leaves(
-            Box([(0, 1)]), {2: counts + script[2]}, variances, root, 2, Recipe(), estimated=estimated
+            Box([(0, 1)]), {2: counts + script[2]}, variances, root, 2, Recipe(), estimated=estimated, allowed=allowed
         )
         leaves = np.zeros(4, np.int64)
         leaves[release.cells.astype(int)] = release.mass

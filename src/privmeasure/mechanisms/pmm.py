@@ -10,7 +10,7 @@ Algorithm 4 of the paper, step by step, and where each step lives:
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -77,8 +77,9 @@ class PMM:
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
         check_own(self.domain)
-        if self.recipe == DEFAULT and type(self.domain) is not Box:  # shrinkage has a guarantee on boxes alone
-            object.__setattr__(self, "recipe", PLAIN)
+        placement = self.recipe.placement
+        if self.recipe == replace(DEFAULT, placement=placement) and type(self.domain) is not Box:  # T7 is for boxes
+            object.__setattr__(self, "recipe", replace(PLAIN, placement=placement))
         deepest = min(DEEPEST_DEPTH, self.domain.deepest)
         if self.depth is not None and not (is_whole(self.depth) and 0 <= self.depth <= deepest):
             raise ArgumentError(
@@ -231,8 +232,9 @@ class PMM:
 
     def _kept(self, scales: dict[int, Fraction], depth: int, rows: int, *, lazy: bool) -> Kept | None:
         """Return how far from what was measured a release is kept, where the closest measure can take its place."""
-        uniform = self.recipe.placement == "uniform" and self.recipe.shrinkage == "groups" and not lazy
-        return t7(self.domain, scales, depth, rows) if uniform and isinstance(self.domain, Box) else None
+        if self.recipe.shrinkage != "groups" or lazy or not isinstance(self.domain, Box):
+            return None
+        return t7(self.domain, scales, depth, rows, centres=self.recipe.placement == "centre")
 
     # ------------------------------------------------------------------------------------------------- the gate
 

@@ -227,7 +227,7 @@ class Kept:
     guarantee: float
 
 
-def t7(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
+def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = False) -> Kept:
     """Return T7: a release within `allowed` of the raw estimate is kept, else the closest measure takes its place.
 
         (1/n) [S + A + w / sqrt2 + (q + t) / 2 + s] + (mean distance from a corner of a leaf),   A = m + R + s + Q
@@ -236,7 +236,7 @@ def t7(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
     at the centres of the cells of L; R is what rounding to whole rows costs; s the error of the total, times the mean
     distance from a corner of the box, t its deviation; S the noise spread over the leaves if L is the depth, else m and
     the components below L. Below L the fallback splits by signed differences: Q is T2's sum over those levels, q its
-    deviation.
+    deviation. Rows at the `centres` of their cells are half as far from rows that are spread as a corner is.
 
     References: T7 of docs/mathematics.md; docs/proofs/accuracy.md
     """
@@ -246,8 +246,9 @@ def t7(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
     if 0 in scales:
         deviation = math.sqrt(level_variances(measured, depth, blue=True)[0])
         error = math.sqrt(2 / math.pi) * deviation + 0.5
+    leaf = corner_distance(domain, depth) * (1.5 if centres else 1.0)
     if depth == 0:
-        return Kept(0.0, error * corner / rows + corner)
+        return Kept(0.0, error * corner / rows + leaf)
     variance = difference_variances(scales, depth, blue=True)
     level = level_of_search(domain, depth)
     # convex order carries the law of a maximum from whole numbers to real ones, whose variance is a little larger
@@ -261,7 +262,7 @@ def t7(domain: Box, scales: Scales, depth: int, rows: int) -> Kept:
     noise = spread_norm(domain, variance, depth, above=level if below else 0) + (mean if below else 0.0)
     allowed = mean + rounding + error * astray + fine
     value = noise + allowed + weak / math.sqrt(2) + (spread + deviation * astray) / 2 + error * corner
-    return Kept(allowed, value / rows + corner_distance(domain, depth))
+    return Kept(allowed, value / rows + leaf)
 
 
 def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:

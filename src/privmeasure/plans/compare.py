@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from privmeasure.domains import Box, Domain
 from privmeasure.estimates.projection import most_cells
-from privmeasure.plans.bounds import flat, t2, t6, t7
+from privmeasure.plans.bounds import Kept, flat, t2, t6, t7
 from privmeasure.plans.plan import Bound
 from privmeasure.plans.recipe import PlacementName, ScheduleName
 from privmeasure.plans.schedule import (
@@ -61,8 +61,8 @@ def tree_bound(domain: Domain, privacy: Privacy, rows: int, placement: Placement
     rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
     if type(domain) is not Box:
         name, value = "T2", t2(domain, scales, depth, rows, rho, blue=True)
-    elif placement == "uniform":
-        name, value = "T7", t7(domain, scales, depth, rows).guarantee
     else:
-        name, value = "T6", t6(domain, scales, depth, rows, rho)
+        centres = placement == "centre"
+        bounds = ("T6", t6(domain, scales, depth, rows, rho)), ("T7", t7(domain, scales, depth, rows, centres=centres))
+        name, value = min(((n, v.guarantee if isinstance(v, Kept) else v) for n, v in bounds), key=lambda pair: pair[1])
     return Bound(name, value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")

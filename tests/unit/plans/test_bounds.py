@@ -123,7 +123,8 @@ def test_bounds_of_the_default(relation):
     plan = PMM(cube(2), Privacy(1, relation)).plan(10**5)
     bounds = {bound.name: bound for bound in plan.bounds}
     assert bounds["T6"].applies
-    assert plan.best is bounds["T6"]
+    assert bounds["T7"].applies
+    assert plan.best is bounds["T7"]
     for name in ("HVZ23", "T1"):
         assert not bounds[name].applies
         assert "PMM.paper" in bounds[name].about
@@ -140,7 +141,8 @@ def test_guarantees_improve_with_rows_and_epsilon_and_centres(domain):
             at = [PMM(domain, Privacy(1, relation), recipe).plan(n).guarantee for n in (10**3, 10**5, 10**7)]
             assert at[0] > at[1] > at[2] > 0
             better = PMM(domain, Privacy(1, relation), centred).plan(10**5)
-            assert better.guarantee <= at[1]
+            # T7 is for rows that are spread: at centres they are half a corner's distance farther
+            assert better.guarantee <= at[1] * (1.5 if recipe == Recipe() else 1)
             assert PMM(domain, Privacy(5, relation), recipe).plan(10**5).guarantee < at[1]
 
 
@@ -274,7 +276,7 @@ def test_centres_are_compared_with_centres():
 
 
 def test_where_nothing_is_guaranteed_no_mechanism_is_praised():
-    plan = PMM(cube(6), Privacy(Fraction(1, 100), "replace")).plan(100)
+    plan = PMM(cube(6), Privacy(Fraction(1, 100), "replace"), Recipe(shrinkage="none")).plan(100)
     assert "no mechanism guarantees anything" in str(plan)
 
 

@@ -142,6 +142,12 @@ def execute(run: Run) -> float:
     return w1(points, found.points(max(1, round(float(found.mass.sum()))), rng))
 
 
+def timed(run: Run) -> tuple[float, float]:
+    """Return the distance of a run and its CPU seconds, those of the distance included."""
+    start = time.process_time()
+    return execute(run), time.process_time() - start
+
+
 # ------------------------------------------------------------------------------------------------ what is kept
 
 
@@ -167,8 +173,8 @@ class Kept:
     def __init__(self) -> None:
         path = record.RESULTS / "peers.json"
         old = json.loads(path.read_text()) if path.exists() else {}
-        self.runs: dict[str, dict[str, Any]] = old.get("runs", {})
-        self.seconds: float = old.get("seconds", 0.0)
+        self.runs: dict[str, dict[str, Any]] = old.pop("runs", {})
+        self.said = {name: value for name, value in old.items() if name not in ("machine", "versions", "commit")}
 
     def values(self, method: str) -> Values:
         """Return what is kept of a method and still holds."""
@@ -177,7 +183,7 @@ class Kept:
             if found.get("values") and method in OURS and method != "default" and self.agrees(method, found["values"]):
                 found["digest"] = digest(method)
             else:
-                found = {"digest": digest(method), "values": {}}
+                found = {"digest": digest(method), "CPU seconds": 0.0, "values": {}}
             self.runs[method] = found
         return found["values"]
 
@@ -188,8 +194,9 @@ class Kept:
         probes = cases[:: max(1, len(cases) // PROBES)]
         return all(np.isclose(execute(Run(method, case, 0)), values[case.key][0], rtol=1e-4) for case in probes)
 
-    def save(self, **results: Any) -> None:
-        record.save("peers", seconds=round(self.seconds), **results, runs=self.runs)
+    def save(self) -> None:
+        """Write the file, with what was said last."""
+        record.save("peers", **self.said, runs=self.runs)
 
 
 def rounded(value: float) -> float:
@@ -223,13 +230,13 @@ def complete(kept: Kept, methods: Iterable[str], pool: ProcessPoolExecutor) -> N
         values = kept.values(method)
         while runs := list(missing(method, values)):
             print(f"{method}: {len(runs)} runs", file=sys.stderr)
-            start = written = time.monotonic()
-            for run, value in zip(runs, pool.map(execute, runs, chunksize=1), strict=True):
+            written = time.monotonic()
+            for run, (value, seconds) in zip(runs, pool.map(timed, runs, chunksize=1), strict=True):
                 values.setdefault(key_of(run), []).append(rounded(value))
+                kept.runs[method]["CPU seconds"] = round(kept.runs[method]["CPU seconds"] + seconds, 2)
                 if time.monotonic() - written > 60:
                     written = time.monotonic()
                     kept.save()
-            kept.runs[method]["seconds"] = round(kept.runs[method].get("seconds", 0) + time.monotonic() - start)
             kept.save()
 
 
@@ -332,21 +339,17 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; expected 'kept' or one of {', '.join(METHODS)}")
     kept = Kept()
     if words.words != ["kept"]:
-        start = time.monotonic()
         with ProcessPoolExecutor(words.workers) as pool:
             complete(kept, words.words or METHODS, pool)
-        kept.seconds = time.monotonic() - start
-    said = report(kept)
-    kept.save(
-        epsilons=EPSILONS,
-        seeds=SEEDS,
-        rows_of_shapes=ROWS,
-        held_out=narrow_tables.HELD_OUT,
-        counted=COUNTED,
-        methods=METHODS,
-        bars=said["bars"],
-        rows=said["rows"],
-    )
+    kept.said = {
+        "epsilons": EPSILONS,
+        "seeds": SEEDS,
+        "rows of shapes": ROWS,
+        "counted": COUNTED,
+        "methods": METHODS,
+        **report(kept),
+    }
+    kept.save()
 
 
 if __name__ == "__main__":

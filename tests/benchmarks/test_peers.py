@@ -31,18 +31,18 @@ def test_half_of_the_tables_are_held_out_in_every_dimension():
     assert {len(narrow_tables.BOUNDS[name]) for name in narrow_tables.HELD_OUT} == {1, 2, 3}
 
 
-def test_a_stopped_run_goes_on_at_the_next_seed(monkeypatch):
-    monkeypatch.setattr(peers, "CASES", [CASE])
-    assert [run.seed for run in peers.missing("PrivTree", {CASE.key: [0.1, 0.2]})] == [2, 3, 4]
-    assert not list(peers.missing("random walk", {}))  # it needs a line
+def test_a_stopped_run_goes_on_at_the_next_seed():
+    assert [run.seed for run in peers.missing("PrivTree", {CASE.key: [0.1, 0.2]}, [CASE])] == [2, 3, 4]
+    assert not list(peers.missing("random walk", {}, [CASE]))  # it needs a line
 
 
-def test_the_first_seed_chooses_the_level_of_a_flat_histogram(monkeypatch):
-    monkeypatch.setattr(peers, "CASES", [CASE])
+def test_the_first_seed_chooses_the_level_of_a_flat_histogram():
     levels = peers.histogram.levels(2)
-    assert [(run.level, run.seed) for run in peers.missing(peers.HINDSIGHT, {})] == [(level, 0) for level in levels]
+    first = peers.missing(peers.HINDSIGHT, {}, [CASE])
+    assert [(run.level, run.seed) for run in first] == [(level, 0) for level in levels]
     tried = {f"{CASE.key} | {level}": [0.01 * abs(level - 8) + 0.1] for level in levels}
-    assert [(run.level, run.seed) for run in peers.missing(peers.HINDSIGHT, tried)] == [(8, s) for s in (1, 2, 3, 4)]
+    then = peers.missing(peers.HINDSIGHT, tried, [CASE])
+    assert [(run.level, run.seed) for run in then] == [(8, seed) for seed in (1, 2, 3, 4)]
 
 
 def test_code_that_changed_is_run_again_and_a_mechanism_of_the_paper_only_if_it_gives_other_numbers(monkeypatch):

@@ -263,7 +263,8 @@ def floor(case: Case) -> float:
 def compared(kept: Kept, case: Case) -> dict[str, Any]:
     """Return mean and standard error of every method, and its ratio to the lowest of those that count."""
     lists = {method: found(kept, method, case) for method in METHODS}
-    mean = {method: float(np.mean(each)) for method, each in lists.items() if each}
+    lists = {method: each for method, each in lists.items() if len(each) == len(case.seeds)}
+    mean = {method: float(np.mean(each)) for method, each in lists.items()}
     error = {method: float(np.std(lists[method], ddof=1) / len(lists[method]) ** 0.5) for method in mean}
     least = floor(case)
     lowest = min((method for method in mean if method in COUNTED), key=mean.__getitem__)
@@ -277,6 +278,7 @@ def compared(kept: Kept, case: Case) -> dict[str, Any]:
         "relation": case.relation,
         "epsilon": case.epsilon,
         "lowest": lowest,
+        "whole": all(method in mean for method in COUNTED if applies(method, case)),
         "mean": {method: rounded(value) for method, value in mean.items()},
         "error": {method: rounded(value) for method, value in error.items()},
         "ratio": {method: round(value, 4) for method, value in ratio.items()},
@@ -296,12 +298,15 @@ GROUPS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the bars of some cases."""
-    ratios = [row["ratio"]["default"] for row in rows]
-    worst = max(rows, key=lambda row: row["ratio"]["default"])
-    return {
-        "cases": len(rows),
-        "default / paper": round(geometric([row["default / paper"] for row in rows]), 3),
+    """Return the bars of some cases; those of ratios to the lowest where all methods were run."""
+    found = {"cases": len(rows), "default / paper": round(geometric([row["default / paper"] for row in rows]), 3)}
+    whole = [row for row in rows if row["whole"]]
+    if not whole:
+        return found
+    ratios = [row["ratio"]["default"] for row in whole]
+    worst = max(whole, key=lambda row: row["ratio"]["default"])
+    return found | {
+        "with all methods": len(whole),
         "within 5 %": round(float(np.mean([ratio <= NEAR for ratio in ratios])), 3),
         "mean ratio to the lowest": round(geometric(ratios), 3),
         "largest ratio": round(max(ratios), 3),
@@ -311,7 +316,8 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def report(kept: Kept) -> dict[str, Any]:
     """Print and return what the kept runs say."""
-    rows = [compared(kept, case) for case in CASES if found(kept, "default", case) and found(kept, "paper", case)]
+    both = [case for case in CASES if all(len(found(kept, m, case)) == len(case.seeds) for m in ("default", "paper"))]
+    rows = [compared(kept, case) for case in both]
     shown = ["table", "part", "relation", "epsilon"]
     lines = [
         {
@@ -321,10 +327,17 @@ def report(kept: Kept) -> dict[str, Any]:
             "lowest": row["lowest"],
         }
         for row in rows
+        if row["whole"]
     ]
     print(f"W1 over the lowest of all but {HINDSIGHT!r}\n{record.table(lines)}\n")
     bars = {name: summary(chosen) for name, group in GROUPS.items() if (chosen := [row for row in rows if group(row)])}
-    print(record.table([{"group": name, **bar} for name, bar in bars.items()]))
+    columns = dict.fromkeys(name for bar in bars.values() for name in bar)
+    print(
+        record.table(
+            [{"group": name, **{column: bar.get(column, "") for column in columns}} for name, bar in bars.items()]
+        )
+    )
+    print(f"{len(CASES)} cases, {sum(row['whole'] for row in rows)} of them with all methods that count")
     print(f"\nbars: default / paper at most {PAPER}; within 5 % of the lowest on at least {SHARE:.0%};")
     print(f"never above {WORST} of the lowest")
     return {"rows": rows, "bars": bars}

@@ -23,6 +23,19 @@ def mark(value: float, *, good: bool) -> str:
     return f"{value:.2f}" if good else f"**{value:.2f}**"
 
 
+def standing(bar: Row) -> list[str]:
+    """Return what is said of the ratios to the lowest; nothing where not all methods were run."""
+    if "within 5 %" not in bar:
+        return ["", "", "", "", ""]
+    return [
+        str(bar["with all methods"]),
+        mark(bar["within 5 %"], good=bar["within 5 %"] >= SHARE),
+        f"{bar['mean ratio to the lowest']:.2f}",
+        mark(bar["largest ratio"], good=bar["largest ratio"] <= WORST),
+        bar["where"],
+    ]
+
+
 def bars(result: Row) -> str:
     """Return what the bars say, group by group; what misses a bar is bold."""
     rows = [
@@ -30,20 +43,19 @@ def bars(result: Row) -> str:
             name,
             str(bar["cases"]),
             mark(bar["default / paper"], good=bar["default / paper"] <= PAPER),
-            mark(bar["within 5 %"], good=bar["within 5 %"] >= SHARE),
-            f"{bar['mean ratio to the lowest']:.2f}",
-            mark(bar["largest ratio"], good=bar["largest ratio"] <= WORST),
-            bar["where"],
+            *standing(bar),
         ]
         for name, bar in result["bars"].items()
     ]
-    header = ["cases", "how many", f"default / paper (bar {PAPER})", f"share within 5 % of the lowest (bar {SHARE})"]
-    return lines([*header, "mean ratio to the lowest", f"largest ratio (bar {WORST})", "where"], rows)
+    header = ["cases", "how many", f"default / paper (bar {PAPER})", "with all methods"]
+    header += [f"share within 5 % of the lowest (bar {SHARE})", "mean ratio", f"largest ratio (bar {WORST})", "where"]
+    return lines(header, rows)
 
 
 def losses(result: Row) -> str:
     """Return the cases in which another method is more than 5 % lower, the worst first."""
-    lost = [row for row in result["rows"] if row["ratio"]["default"] > NEAR]
+    whole = [row for row in result["rows"] if row["whole"]]
+    lost = [row for row in whole if row["ratio"]["default"] > NEAR]
     lost.sort(key=lambda row: -row["ratio"]["default"])
     winners = Counter(row["lowest"] for row in lost)
     by = ", ".join(f"{method} {count}" for method, count in winners.most_common())
@@ -61,7 +73,7 @@ def losses(result: Row) -> str:
         for row in lost
     ]
     said = (
-        f"Another method is more than 5 % lower in {len(lost)} of {len(result['rows'])} cases ({by}); in {sure} of "
+        f"Another method is more than 5 % lower in {len(lost)} of {len(whole)} cases ({by}); in {sure} of "
         "them by more than two standard errors."
     )
     header = ["table", "epsilon", "relation", "W1, ours", "lowest", "its W1", "ratio and its standard error"]
@@ -72,7 +84,7 @@ def everything(result: Row) -> str:
     """Return the ratios of every method in every case."""
     found, methods = [], result["methods"]
     for title, (part, relation) in PARTS.items():
-        chosen = [row for row in result["rows"] if (row["part"], row["relation"]) == (part, relation)]
+        chosen = [row for row in result["rows"] if (row["part"], row["relation"]) == (part, relation) and row["whole"]]
         if not chosen:
             continue
         body = []

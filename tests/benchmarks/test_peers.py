@@ -65,9 +65,18 @@ def test_hindsight_is_shown_and_not_counted_and_tiny_distances_are_level():
 
 
 def test_the_page_names_every_case_that_is_lost():
-    kept = Memory({method: {CASE.key: [w1] * 5} for method, w1 in (("default", 0.03), ("paper", 0.04), ("PSMM", 0.02))})
+    values = {"default": 0.03, "paper": 0.04, "PSMM": 0.02, "PrivTree": 0.05, "hierarchy 16": 0.06}
+    kept = Memory({method: {CASE.key: [w1] * 5} for method, w1 in values.items()})
     row = peers.compared(kept, CASE)
     result = {"rows": [row], "bars": {"everything": peers.summary([row])}, "methods": peers.METHODS}
     assert "| uniform 2 | 1 | add-remove | 0.03 | PSMM | 0.02 | 1.50 ± 0.00 |" in peers_page.losses(result)
-    assert "| everything | 1 | **0.75** | **0.00** | 1.50 | **1.50** |" in peers_page.bars(result)
-    assert "| uniform 2 | 1 | 0.02 | 1.50 | 2.00 | **1.00** |" in peers_page.everything(result)
+    assert "| everything | 1 | **0.75** | 1 | **0.00** | 1.50 | **1.50** |" in peers_page.bars(result)
+    assert "| uniform 2 | 1 | 0.02 | 1.50 | 2.00 | **1.00** | 2.50 | 3.00 |  |  |" in peers_page.everything(result)
+
+
+def test_a_case_that_a_method_has_not_finished_is_compared_with_the_paper_only():
+    values = {"default": [0.03] * 5, "paper": [0.04] * 5, "PSMM": [0.02] * 5, "PrivTree": [0.01] * 4}
+    row = peers.compared(Memory({method: {CASE.key: own} for method, own in values.items()}), CASE)
+    assert (row["lowest"], row["whole"]) == ("PSMM", False)
+    assert peers.summary([row]) == {"cases": 1, "default / paper": 0.75}
+    assert "of 0 cases" in peers_page.losses({"rows": [row]})

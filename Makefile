@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals bench-constants pages clean help
+.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals bench-constants bench-peers pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -87,7 +87,10 @@ bench-wide-rivals: .venv/ready-bench ## make the rivals' results again: hours, e
 bench-constants: .venv/ready-bench ## other values of the column tree's constants on ten tables: an hour, kept runs are not repeated
 	$(BIN)/python benchmarks/constants.py
 
-pages: venv ## write the numbers of benchmarks/results into the README
+bench-peers: .venv/ready-bench ## the default beside six peers on shapes and narrow tables: kept runs are not repeated
+	$(BIN)/python benchmarks/peers.py
+
+pages: venv ## write the numbers of benchmarks/results into the README and docs/peers.md
 	$(BIN)/python benchmarks/pages.py
 
 clean: ## remove what the targets made

@@ -22,20 +22,26 @@ def sliced(x: np.ndarray, y: np.ndarray, *, directions: int = 200, seed: int = 0
     return float(np.mean([line(x @ v, y @ v) for v in u]))
 
 
-def grid(x: np.ndarray, y: np.ndarray, side: int) -> float:
+def grid(x: np.ndarray, y: np.ndarray, side: int, *, units: int | None = None) -> float:
     """Return the exact W1 distance in l_infinity of two samples of the unit cube, binned to side^d cubes.
 
     On a grid of cubes the l_infinity distance is the length of the shortest king's walk, so transport is a flow on the
-    king graph with 3^d - 1 arcs a cell. The flow is solved in integers.
+    king graph with 3^d - 1 arcs a cell. The flow is solved in integers. With `units` the masses of both are rounded to
+    so many, cumulatively along the cells, which is several times faster.
     """
     from ortools.graph.python import min_cost_flow
 
     d = x.shape[1]
-    total = len(x) * len(y)
+    total = len(x) * len(y) if units is None else units
     supply = np.zeros((side,) * d, np.int64)
     for points, weight in ((x, len(y)), (y, -len(x))):
         index = tuple(np.clip((points * side).astype(int), 0, side - 1).T)
-        np.add.at(supply, index, weight)
+        if units is None:
+            np.add.at(supply, index, weight)
+        else:
+            count = np.bincount(np.ravel_multi_index(index, supply.shape), minlength=supply.size)
+            mass = np.diff((2 * np.cumsum(count) * units + len(points)) // (2 * len(points)), prepend=0)
+            supply += int(np.sign(weight)) * mass.reshape(supply.shape)
     common = np.gcd.reduce(supply.ravel())
     nodes = np.arange(side**d).reshape((side,) * d)
     tails, heads = [], []

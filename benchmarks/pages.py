@@ -6,6 +6,8 @@ import re
 import sys
 from pathlib import Path
 
+import peers_page
+
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- numbers: begin (written by `make pages` from benchmarks/results) -->", "<!-- numbers: end -->"
@@ -87,18 +89,34 @@ def numbers() -> str:
     return "\n".join(lines)
 
 
+def peers() -> str | None:
+    """Return the numbers of the page about peers; none where no run was reported yet."""
+    result = load("peers")
+    return peers_page.numbers(result) if result and "rows" in result else None
+
+
+PAGES = {"README.md": numbers, "docs/peers.md": peers}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail where the page differs, write nothing")
-    page = ROOT / "README.md"
-    text = page.read_text(encoding="utf-8")
-    wanted = re.sub(
-        re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: f"{BEGIN}\n{numbers()}\n{END}", text, flags=re.DOTALL
-    )
-    if parser.parse_args().check:
-        print("the numbers agree" if text == wanted else "README.md differs from benchmarks/results: run `make pages`")
-        return int(text != wanted)
-    page.write_text(wanted, encoding="utf-8")
+    parser.add_argument("--check", action="store_true", help="fail where a page differs, write nothing")
+    check, differ = parser.parse_args().check, []
+    for name, made in PAGES.items():
+        page, new = ROOT / name, made()
+        if new is None:
+            continue
+        text = page.read_text(encoding="utf-8")
+        between = re.escape(BEGIN) + ".*?" + re.escape(END)
+        wanted = re.sub(between, lambda _, new=new: f"{BEGIN}\n{new}\n{END}", text, flags=re.DOTALL)
+        if text != wanted:
+            differ.append(name)
+        if not check:
+            page.write_text(wanted, encoding="utf-8")
+    if check:
+        said = f"{', '.join(differ)} differs from benchmarks/results: run `make pages`"
+        print(said if differ else "the numbers agree")
+        return int(bool(differ))
     return 0
 
 

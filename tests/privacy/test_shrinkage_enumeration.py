@@ -107,7 +107,8 @@ def test_the_release_is_the_function_that_is_enumerated(monkeypatch, relation):
         release = mechanism.release(ArraySource(points, width=1, threads=1), Key.fresh())
         estimated = relation == "add-remove"
         root = int(counts.sum()) + (int(script[0][0]) if estimated else 0)
-        allowed = t7(Box([(0, 1)]), dict(zip(plan.levels, plan.scales, strict=True)), 2, 9).allowed
+        kept = t7(Box([(0, 1)]), dict(zip(plan.levels, plan.scales, strict=True)), 2, max(1, root))
+        allowed = kept.allowed, kept.level
         mass = consistent_leaves(
             Box([(0, 1)]), {2: counts + script[2]}, variances, root, 2, Recipe(), estimated=estimated, allowed=allowed
         )

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,17 +12,21 @@ from privmeasure.estimates.acceptance import keep_or_replace
 from privmeasure.estimates.consistency import signed
 from privmeasure.estimates.linear import noise_variance, total_estimate
 from privmeasure.estimates.passes import up_pass
+from privmeasure.mechanisms.pmm import PMM
 from privmeasure.plans.bounds import centre_norm, difference_variances, flow_constant, spread_norm, t7, weak_norm
+from privmeasure.privacy import Privacy
 from privmeasure.transport.cells import cell_norm
 from privmeasure.transport.haar import haar_differences, haar_leaves, haar_norm
 
 RUNS = 60
+EPSILONS = ["1/20", "1/10", "1/5", "3/10", "1/2", "7/10", "1", "3/2", "2", "3", "4", "6", "10"]
 CASES = [
     (Box([(0, 1)]), {3: Fraction(6), 6: Fraction(4)}, 6),
     (Box([(0, 1)]), {0: Fraction(90), 4: Fraction(9), 8: Fraction(8)}, 8),
     (Box([(0, 1)] * 2), {4: Fraction(5), 8: Fraction(4)}, 8),
     (Box([(0, 1)] * 2), {0: Fraction(64), 2: Fraction(9), 6: Fraction(3, 2)}, 6),
     (Box([(0, 1)] * 3), {3: Fraction(7), 6: Fraction(5)}, 6),
+    (Box([(0, 1)] * 2), {0: Fraction(640), 4: Fraction(15), 10: Fraction(150)}, 10),  # too fine: compared above
 ]
 
 
@@ -69,7 +74,7 @@ def test_what_is_kept_or_replaced_is_as_near_as_promised(box, scales, depth):
         for _ in range(RUNS):
             raw, total = measure(truth, scales, depth, rng)
             for which, masses in enumerate(rules(raw, total, 1 << depth)):
-                released = keep_or_replace(box, masses, total, raw, kept.allowed * total / 4000)
+                released = keep_or_replace(box, masses, total, raw, kept.allowed, kept.level)
                 assert released.sum() == total
                 assert released.min() >= 0
                 found[which].append(norm(released / total - truth / 4000))
@@ -107,3 +112,20 @@ def test_a_release_that_is_not_kept_breaks_the_promise():
     truth = next(truths(depth, np.random.default_rng(0)))
     corner = np.eye(1 << depth)[-1]
     assert cell_norm(box, depth)(corner - truth / 4000) > t7(box, scales, depth, 4000).guarantee
+
+
+def test_a_tree_that_is_too_deep_is_compared_on_a_coarser_level():
+    *_, (box, scales, depth) = CASES
+    assert t7(box, scales, depth, 4000).level in range(1, depth)
+    assert all(t7(*case, 4000).level is None for case in CASES[:2])
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_how_much_a_guarantee_rises_where_the_depth_jumps(d, relation):
+    """It is not monotone: a deeper tree, for data in few places, has a larger one. So much, and no more."""
+    box = Box([(0, 1)] * d)
+    found = [PMM(box, Privacy(Fraction(epsilon), relation)).plan(50_000).guarantee for epsilon in EPSILONS]
+    rises = [b / a for a, b in pairwise(found)]
+    assert max(rises) < (1.15, 1.6, 1.8)[d - 1]
+    assert found[-1] < found[0] / 3

@@ -29,33 +29,39 @@ def level_of_search(domain: Domain, depth: int) -> int:
     return min(depth, most_cells(domain).bit_length() - 1)
 
 
-def distance_from_raw(domain: Box, mass: Mass, differences: Sequence[Floats]) -> float:
+def distance_from_raw(domain: Box, mass: Mass, differences: Sequence[Floats], level: int | None = None) -> float:
     """Return an upper bound of the norm of masses minus the raw estimate with the same total.
 
-    `differences` are the raw estimates of the differences of siblings, level by level from the top. Down to the level
-    at which a closest measure would be searched the flows are added up before the norm is taken; below it each
-    component counts by itself, which costs one pass over the cells.
+    `differences` are the raw estimates of the differences of siblings, level by level from the top. With a `level` both
+    are looked at on its cells alone. Else, down to the level at which a closest measure would be searched the flows are
+    added up before the norm is taken; below it each component counts by itself, which costs one pass over the cells.
     """
-    level = level_of_search(domain, len(differences))
+    if level is not None:
+        mass, differences = mass.reshape(1 << level, -1).sum(axis=1), differences[:level]
+    exact = level_of_search(domain, len(differences))
     astray = [own - raw for own, raw in zip(haar_differences(mass.astype(np.float64)), differences, strict=True)]
-    value = haar_norm(domain, astray[:level])
-    for j in range(level + 1, len(astray) + 1):
+    value = haar_norm(domain, astray[:exact])
+    for j in range(exact + 1, len(astray) + 1):
         value += side_of_cut(domain, j) / 4 * float(np.abs(astray[j - 1]).sum())
     return value
 
 
-def keep_or_replace(domain: Box, mass: Mass, total: int, differences: Sequence[Floats], allowed: float) -> Mass:
+def keep_or_replace(
+    domain: Box, mass: Mass, total: int, differences: Sequence[Floats], allowed: float, level: int | None = None
+) -> Mass:
     """Return the masses if they are at most `allowed` from the raw estimate, else the closest measure to it.
+
+    With a `level` only its cells are compared, and where in them mass lies is left as it may be.
 
     Guarantee:  privacy   post-processing: reads released values alone
                 accuracy  T7
                 cost      linear; a min-cost flow where the masses are not kept
     """
-    if distance_from_raw(domain, mass, differences) <= allowed:
+    if distance_from_raw(domain, mass, differences, level) <= allowed:
         return mass
-    level = level_of_search(domain, len(differences))
-    coarse = closest_rows(domain, haar_leaves(total, differences[:level]), total, level)
-    return distribute(coarse, [(difference,) for difference in differences[level:]], signed)
+    search = level_of_search(domain, len(differences) if level is None else level)
+    coarse = closest_rows(domain, haar_leaves(total, differences[:search]), total, search)
+    return distribute(coarse, [(difference,) for difference in differences[search:]], signed)
 
 
 def closest_rows(domain: Box, raw: Floats, total: int, level: int) -> Mass:

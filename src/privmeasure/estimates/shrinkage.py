@@ -46,13 +46,14 @@ def shrunk_leaves(
     total: int,
     depth: int,
     *,
-    allowed: float | None = None,
+    allowed: tuple[float, int | None] | None = None,
 ) -> Mass:
     """Return the masses of all leaves: best linear estimates, shrunk, made consistent; they sum to `total`.
 
     From one measured level to the next: the masses of a level, made from the levels down to it, are what is expected of
     the levels below. `noisy` has level 0 where the number of rows is noisy; then each stage has its own estimate of it.
-    Masses that are farther than `allowed` from the raw estimate give way to the closest measure, on a box.
+    Masses that are farther than `allowed` (how far, and on the cells of which level) from the raw estimate give way to
+    the closest measure, on a box.
 
     Guarantee:  privacy   post-processing
                 accuracy  T6, and with `allowed` T7, of docs/mathematics.md
@@ -81,7 +82,7 @@ def shrunk_leaves(
         coarse[last] = distribute(np.full(1, total_here, np.int64), shrunk_splits, signed, exists)
     if allowed is None or not isinstance(domain, Box):
         return coarse[depth]
-    return keep_or_replace(domain, coarse[depth], total, [difference for (difference,) in prepared], allowed)
+    return keep_or_replace(domain, coarse[depth], total, [difference for (difference,) in prepared], *allowed)
 
 
 def shrunk(difference: Floats, forecast: Floats, expected: Floats, variance: Floats | float) -> Floats:

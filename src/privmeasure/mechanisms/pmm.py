@@ -273,7 +273,7 @@ class PMM:
             key,
             part=0,
             estimated=estimated,
-            allowed=None if kept is None else kept.allowed,
+            allowed=None if kept is None else (kept.allowed, kept.level),
             lazy=lazy,
             threads=thread_count(self.threads),
         )

@@ -50,7 +50,7 @@ def tree_masses(
     *,
     part: int,
     estimated: bool = False,
-    allowed: float | None = None,
+    allowed: tuple[float, int | None] | None = None,
     lazy: bool = False,
     threads: int = 1,
 ) -> tuple[Cells, Mass, Noisy | None]:
@@ -58,7 +58,7 @@ def tree_masses(
 
     The masses sum to `total`, or, where the total is `estimated`, to the best linear estimate of it, rounded and at
     least 1; `total` is then one of the measurements. The noisy counts are those of `keep_counts`; None for a lazy or a
-    very large tree. `allowed` is that of `keep_or_replace`.
+    very large tree. `allowed` is that of `shrunk_leaves`.
 
     `counts` are the true counts of the deepest level; they are used up. `total` is public: the exact number of rows, or
     that number with the noise of level 0, which was drawn before; `scales` lists level 0 in the second case alone.
@@ -127,13 +127,13 @@ def consistent_leaves(
     *,
     root: float | None = None,
     estimated: bool = False,
-    allowed: float | None = None,
+    allowed: tuple[float, int | None] | None = None,
 ) -> Mass:
     """Return the masses of all leaves: inference, then consistency. Post-processing.
 
     `variances` has level 0 where the total is itself a noisy count. `root` is the best estimate of the total where the
     total is that estimate rounded: estimates descend from the unrounded one. Where it is to be `estimated` here, the
-    total is the noisy number of rows, a measurement like the others. `allowed` is that of `keep_or_replace`.
+    total is the noisy number of rows, a measurement like the others. `allowed` is that of `shrunk_leaves`.
     """
     blue = recipe.inference == "blue"
     if estimated:

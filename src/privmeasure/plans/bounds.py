@@ -221,10 +221,14 @@ def weak_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """T7 for one tree: how far from the raw estimate a release is kept, in rows times distance, and the guarantee."""
+    """T7 for one tree: how far from the raw estimate a release is kept, in rows times distance, and the guarantee.
+
+    With a `level` the cells of that level alone are compared; None where all are.
+    """
 
     allowed: float
     guarantee: float
+    level: int | None = None
 
 
 def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = False) -> Kept:
@@ -236,7 +240,8 @@ def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = Fa
     at the centres of the cells of L; R is what rounding to whole rows costs; s the error of the total, times the mean
     distance from a corner of the box, t its deviation; S the noise spread over the leaves if L is the depth, else m and
     the components below L. Below L the fallback splits by signed differences: Q is T2's sum over those levels, q its
-    deviation. Rows at the `centres` of their cells are half as far from rows that are spread as a corner is.
+    deviation. Rows at the `centres` of their cells are half as far from rows that are spread as a corner is. Where that
+    is less, the bound on the cells of a coarser level is taken.
 
     References: T7 of docs/mathematics.md; docs/proofs/accuracy.md
     """
@@ -262,7 +267,22 @@ def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = Fa
     noise = spread_norm(domain, variance, depth, above=level if below else 0) + (mean if below else 0.0)
     allowed = mean + rounding + error * astray + fine
     value = noise + allowed + weak / math.sqrt(2) + (spread + deviation * astray) / 2 + error * corner
-    return Kept(allowed, value / rows + leaf)
+    whole = Kept(allowed, value / rows + leaf)
+    drops = [j for j in range(1, level + 1) if j < depth and domain.diameter(j) < domain.diameter(j - 1)]
+    coarse = [_kept_above(domain, variance, j, rows, wider, error, deviation) for j in drops]
+    return min([whole, *coarse], key=lambda kept: kept.guarantee)
+
+
+def _kept_above(
+    domain: Box, variance: Sequence[float], level: int, rows: int, wider: float, error: float, deviation: float
+) -> Kept:
+    """Return T7 on the cells of a level, wherever in them rows lie: two corner distances of a cell, but less noise."""
+    corner = corner_distance(domain, 0)
+    mean, weak = wider * centre_norm(domain, variance, level), wider * weak_norm(domain, variance, level)
+    rounding = (1 + 2 / ROW_UNITS) * (2.0**level - 1) * domain.diameter(level) / 2
+    allowed = mean + rounding + error * corner
+    value = spread_norm(domain, variance, level) + allowed + weak / math.sqrt(2) + (deviation / 2 + error) * corner
+    return Kept(allowed, value / rows + 2 * corner_distance(domain, level), level)
 
 
 def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:

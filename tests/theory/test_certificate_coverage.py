@@ -154,8 +154,9 @@ def test_at_most_ten_times_the_truth_for_one_atom(dimension):
 @pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "bins"), [(2, 256), (3, 32)])
 @pytest.mark.parametrize("shape", ["uniform", "Gaussian", "clusters"])
-def test_at_most_ten_times_the_truth_in_the_cube(dimension, bins, shape):
-    assert 1 < ratio(dimension, 10_000, shape, 2, bins) < 10
+def test_at_most_twelve_times_the_truth_in_the_cube(dimension, bins, shape):
+    """The certificate does not know that noise was shrunk: the truth is nearer than it says."""
+    assert 1 < ratio(dimension, 10_000, shape, 2, bins) < 12
 
 
 @pytest.mark.slow

@@ -7,9 +7,10 @@ Notation:   sigma_j noise scale of level j    Delta_j sum of the diameters of le
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from privmeasure.domains import Box, Domain
 from privmeasure.estimates.acceptance import ROW_UNITS, level_of_search, side_of_cut
@@ -153,21 +154,23 @@ def difference_variances(scales: Scales, depth: int, *, blue: bool) -> list[floa
     return [0.0] + [2 * variance for variance in level_variances(measured, depth, blue=blue)[1:]]
 
 
-def box_cuts(domain: Box, depth: int) -> Iterator[tuple[int, int, float, int]]:
-    """Yield each level j with the axis that it cuts, R_j, and how often the axis is cut from j on.
+@lru_cache(maxsize=128)  # a box is its own key: plans ask for the same cuts again and again
+def box_cuts(domain: Box, depth: int) -> tuple[tuple[int, int, float, int], ...]:
+    """Return each level j with the axis that it cuts, R_j, and how often the axis is cut from j on.
 
     R_j is the volume of the box over the area of the cut, both in units of the metric: a unit of mass that crosses the
     cuts of level j, spread evenly, is a flow of density R_j over a unit of length. R_j = w 2^(cuts of other axes).
 
     Examples:
-        >>> list(box_cuts(Box([(0, 1), (0, 1)]), 3))
-        [(1, 0, 1.0, 2), (2, 1, 2.0, 1), (3, 0, 2.0, 1)]
+        >>> box_cuts(Box([(0, 1), (0, 1)]), 3)
+        ((1, 0, 1.0, 2), (2, 1, 2.0, 1), (3, 0, 2.0, 1))
     """
-    last = domain.cuts(depth)
+    last, found = domain.cuts(depth), []
     for level in range(1, depth + 1):
         before, after = domain.cuts(level - 1), domain.cuts(level)
         axis = next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a < b)
-        yield level, axis, domain.weights[axis] * 2.0 ** (level - 1 - before[axis]), last[axis] - before[axis]
+        found.append((level, axis, domain.weights[axis] * 2.0 ** (level - 1 - before[axis]), last[axis] - before[axis]))
+    return tuple(found)
 
 
 def spread_norm(domain: Box, variance: Sequence[float], depth: int, *, above: int = 0) -> float:
@@ -245,6 +248,12 @@ def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = Fa
 
     References: T7 of docs/mathematics.md; docs/proofs/accuracy.md
     """
+    return _t7(domain, tuple(sorted(scales.items())), depth, rows, centres)
+
+
+@lru_cache(maxsize=64)
+def _t7(domain: Box, measured_scales: tuple[tuple[int, Fraction], ...], depth: int, rows: int, centres: bool) -> Kept:
+    scales = dict(measured_scales)
     measured = {level: noise_variance(scale) for level, scale in scales.items()}
     corner = corner_distance(domain, 0)
     error = deviation = 0.0

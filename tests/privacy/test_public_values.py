@@ -109,6 +109,28 @@ def test_1023_and_1024_rows_with_the_same_noisy_number_look_the_same(force, tmp_
     assert all(one == shown[0] for one in shown)
 
 
+@pytest.mark.parametrize("recipe", RECIPES, ids=repr)
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_a_release_is_a_function_of_the_noisy_counts_alone(force, monkeypatch, tmp_path, recipe, neighbours):
+    """With all noisy counts forced nothing of the data is left: not in the masses, the total, the plan or the file."""
+
+    def forced(counts, level, law, key, part, threads):
+        return np.random.default_rng(level).poisson(1024 / len(counts), len(counts))
+
+    monkeypatch.setattr(tree, "add_noise", forced)
+    shown, rng = [], np.random.default_rng(0)
+    for points in (
+        rng.random((1000, 2)),
+        np.full((1000, 2), 0.3),
+        rng.random((1 if neighbours == "add-remove" else 1000, 2)),
+    ):
+        force(len(points), 900)
+        synthesizer = Synthesizer(Box([(0, 1)] * 2), epsilon=1, neighbours=neighbours, recipe=recipe).fit(points)
+        release = synthesizer.release_
+        shown.append((header(synthesizer, tmp_path / "release"), release.cells.tolist(), release.mass.tolist()))
+    assert shown[0] == shown[1] == shown[2]
+
+
 def test_the_plan_is_that_of_the_released_number(force):
     depths = set()
     for total in (1, 100, 1023, 1024, 10**5):

@@ -1,6 +1,7 @@
 """T7: whatever a rule makes of the noisy counts, what is kept or takes its place is as near as the plan says."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -129,3 +130,18 @@ def test_how_much_a_guarantee_rises_where_the_depth_jumps(d, relation):
     rises = [b / a for a, b in pairwise(found)]
     assert max(rises) < (1.15, 1.6, 1.8)[d - 1]
     assert found[-1] < found[0] / 3
+
+
+def test_the_level_that_is_compared_is_the_one_whose_guarantee_is_stated():
+    """It is chosen for the number of rows that is bought first; the plan is stated at the one that is estimated."""
+    box, scales, depth = CASES[-1]
+    few, many = t7(box, scales, depth, 300), t7(box, scales, depth, 10**6)
+    assert few.level != many.level
+    assert replace(few, rows=10**6).guarantee > many.guarantee
+    mechanism = PMM(Box([(0, 1)] * 2), Privacy(1, "add-remove"))
+    for first in (30, 300, 3000):
+        plan = mechanism._plan(50_000, "released", planned=first)
+        assert plan.depth == mechanism.plan(first).depth
+        (value,) = [bound.value for bound in plan.bounds if bound.name == "T7"]
+        chosen = t7(mechanism.domain, dict(zip(plan.levels, plan.scales, strict=True)), plan.depth, first)
+        assert value == replace(chosen, rows=50_000).guarantee

@@ -139,7 +139,8 @@ class PMM:
 
     def _plan(self, rows: int, rows_are: RowsAre, planned: int | None = None) -> Plan:
         """Return the plan at a number of rows; depth and budgets follow a public number, or the one bought first."""
-        budgets, lazy = self._budgets(self.rows or planned or rows)
+        planned = self.rows or planned or rows
+        budgets, lazy = self._budgets(planned)
         depth = max(budgets, default=0)
         scales = {level: self.privacy.scale(budget) for level, budget in budgets.items()}
         return tree_plan(
@@ -151,7 +152,7 @@ class PMM:
             rows_are=rows_are,
             depth=depth,
             law=self.law,
-            bounds=self._bounds(scales, depth, rows, lazy=lazy),
+            bounds=self._bounds(scales, depth, rows, planned, lazy=lazy),
             memory_bytes=self._memory(depth, rows, lazy=lazy),
             lazy=lazy,
         )
@@ -189,7 +190,9 @@ class PMM:
             check_scale(self.privacy.scale(budget))  # before anything is spent
         return budgets, lazy
 
-    def _bounds(self, scales: dict[int, Fraction], depth: int, rows: int, *, lazy: bool) -> tuple[Bound, ...]:
+    def _bounds(
+        self, scales: dict[int, Fraction], depth: int, rows: int, planned: int, *, lazy: bool
+    ) -> tuple[Bound, ...]:
         """Return the bounds of this recipe; where the paper's do not apply, those of the paper's recipe beside them."""
         domain, privacy = self.domain, self.privacy
         rho = domain.radius(depth) if self.recipe.placement == "centre" else domain.diameter(depth)
@@ -217,10 +220,9 @@ class PMM:
         if self.recipe.shrinkage == "groups" and not lazy:
             value = t6(domain, scales, depth, rows, rho)
             bounds.append(Bound("T6", value, True, "signed differences, shrunk, best linear inference"))
-            if (kept := self._kept(scales, depth, rows, lazy=lazy)) is not None:
-                bounds.append(
-                    Bound("T7", kept.guarantee, True, "kept near what was measured, else the closest measure")
-                )
+            if (kept := self._kept(scales, depth, planned, lazy=lazy)) is not None:
+                value = replace(kept, rows=rows).guarantee
+                bounds.append(Bound("T7", value, True, "kept near what was measured, else the closest measure"))
         elif self.recipe.rule == "signed":
             value = t2(domain, scales, depth, rows, rho, blue=blue, estimated=estimated)
             bounds.append(Bound("T2", value, True, "signed differences" + (", best linear inference" if blue else "")))
@@ -230,11 +232,14 @@ class PMM:
         bounds.append(flat_bound(domain, privacy, rows, self.recipe.placement, root_first=self.rows is None))
         return tuple(bounds)
 
-    def _kept(self, scales: dict[int, Fraction], depth: int, rows: int, *, lazy: bool) -> Kept | None:
-        """Return how far from what was measured a release is kept, where the closest measure can take its place."""
+    def _kept(self, scales: dict[int, Fraction], depth: int, planned: int, *, lazy: bool) -> Kept | None:
+        """Return how far from what was measured a release is kept, where the closest measure can take its place.
+
+        The level that is compared follows the number that the depth follows: known before the levels are measured.
+        """
         if self.recipe.shrinkage != "groups" or lazy or not isinstance(self.domain, Box):
             return None
-        return t7(self.domain, scales, depth, rows, centres=self.recipe.placement == "centre")
+        return t7(self.domain, scales, depth, planned, centres=self.recipe.placement == "centre")
 
     # ------------------------------------------------------------------------------------------------- the gate
 
@@ -261,7 +266,7 @@ class PMM:
         if counts is None:
             (counts,) = source.count([Partition.of(self.domain, plan.depth)], progress)
         scales = dict(zip(plan.levels, plan.scales, strict=True))
-        kept = self._kept(scales, plan.depth, first, lazy=lazy)
+        kept = self._kept(scales, plan.depth, self.rows or first, lazy=lazy)
         cells, mass, noisy = tree_masses(
             self.domain,
             counts,

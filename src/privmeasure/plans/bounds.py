@@ -226,12 +226,20 @@ def weak_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
 class Kept:
     """T7 for one tree: how far from the raw estimate a release is kept, in rows times distance, and the guarantee.
 
-    With a `level` the cells of that level alone are compared; None where all are.
+    With a `level` the cells of that level alone are compared; None where all are. Which level it is was chosen for a
+    number of rows, before the noise; `replace(kept, rows=...)` states the same at another number.
     """
 
     allowed: float
-    guarantee: float
+    noise: float
+    size: float
+    rows: int
     level: int | None = None
+
+    @property
+    def guarantee(self) -> float:
+        """The bound: what the noise may cost, and the size of the cells that are compared."""
+        return self.noise / self.rows + self.size
 
 
 def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = False) -> Kept:
@@ -262,7 +270,7 @@ def _t7(domain: Box, measured_scales: tuple[tuple[int, Fraction], ...], depth: i
         error = math.sqrt(2 / math.pi) * deviation + 0.5
     leaf = corner_distance(domain, depth) * (1.5 if centres else 1.0)
     if depth == 0:
-        return Kept(0.0, error * corner / rows + leaf)
+        return Kept(0.0, error * corner, leaf, rows)
     variance = difference_variances(scales, depth, blue=True)
     level = level_of_search(domain, depth)
     # convex order carries the law of a maximum from whole numbers to real ones, whose variance is a little larger
@@ -276,7 +284,7 @@ def _t7(domain: Box, measured_scales: tuple[tuple[int, Fraction], ...], depth: i
     noise = spread_norm(domain, variance, depth, above=level if below else 0) + (mean if below else 0.0)
     allowed = mean + rounding + error * astray + fine
     value = noise + allowed + weak / math.sqrt(2) + (spread + deviation * astray) / 2 + error * corner
-    whole = Kept(allowed, value / rows + leaf)
+    whole = Kept(allowed, value, leaf, rows)
     drops = [j for j in range(1, level + 1) if j < depth and domain.diameter(j) < domain.diameter(j - 1)]
     coarse = [_kept_above(domain, variance, j, rows, wider, error, deviation) for j in drops]
     return min([whole, *coarse], key=lambda kept: kept.guarantee)
@@ -291,7 +299,7 @@ def _kept_above(
     rounding = (1 + 2 / ROW_UNITS) * (2.0**level - 1) * domain.diameter(level) / 2
     allowed = mean + rounding + error * corner
     value = spread_norm(domain, variance, level) + allowed + weak / math.sqrt(2) + (deviation / 2 + error) * corner
-    return Kept(allowed, value / rows + 2 * corner_distance(domain, level), level)
+    return Kept(allowed, value, 2 * corner_distance(domain, level), rows, level)
 
 
 def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:

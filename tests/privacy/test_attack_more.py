@@ -22,7 +22,7 @@ from privmeasure.sources import tables as table
 from privmeasure.sources.files import open_table
 from privmeasure.sources.lines import CellReader, Grammar, whole_records
 from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Schema, Time
-from privmeasure.tables.columns.base import ColumnError
+from privmeasure.tables.columns.fields import ColumnError
 from privmeasure.tables.writing import write_table
 
 LETTERS = [b"a", b",", b'"', b"\r", b"\n", b"\r\n", b'""', b',"', b'",', b'"\n', b"\xff", b"aaaa"]

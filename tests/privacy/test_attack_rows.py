@@ -21,7 +21,7 @@ from privmeasure.sources import lines
 from privmeasure.sources.lines import CellReader, Grammar, whole_records
 from privmeasure.tables import Category, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
 from privmeasure.tables.arrow import sound_texts
-from privmeasure.tables.columns.base import ColumnError
+from privmeasure.tables.columns.fields import ColumnError
 
 SIGNALLING = np.array([0x7FF0000000000001], np.uint64).view(np.float64)
 SIGNALLING_SINGLE = np.array([0x7F800001], np.uint32).view(np.float32)

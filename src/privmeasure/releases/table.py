@@ -21,7 +21,7 @@ from privmeasure.releases import files
 from privmeasure.releases.base import Measure, Order
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.tables import Layout, Schema
-from privmeasure.tables.columns.base import did_you_mean
+from privmeasure.tables.columns.fields import did_you_mean
 from privmeasure.tables.facts import conditions, forbidden_pairs
 from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
 

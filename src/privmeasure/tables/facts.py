@@ -18,7 +18,8 @@ from privmeasure.conditions.sets import Condition, Fact, Interval
 from privmeasure.domains import Circle, Domain, Integers, Nullable
 from privmeasure.errors import ArgumentError, SchemaError
 from privmeasure.tables import Schema
-from privmeasure.tables.columns.base import DataColumn, Types, did_you_mean
+from privmeasure.tables.columns.base import DataColumn, Types
+from privmeasure.tables.columns.fields import did_you_mean
 
 HALVINGS = 1100
 """Of an interval of doubles until its ends are neighbours: at most one for each of their 2^64."""

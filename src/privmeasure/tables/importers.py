@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables.columns.base import TO_FILL_IN, Foreign, Sketch, did_you_mean
+from privmeasure.tables.columns.base import TO_FILL_IN, Foreign, Sketch
+from privmeasure.tables.columns.fields import did_you_mean
 from privmeasure.tables.columns.fixed import Drop
 from privmeasure.tables.columns.kinds import COLUMN_KINDS, first_answer
 from privmeasure.tables.template import Draft

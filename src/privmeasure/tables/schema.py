@@ -11,7 +11,8 @@ import numpy as np
 
 from privmeasure.domains import Points, Product
 from privmeasure.errors import ArgumentError, DataError, ReleaseFileError, SchemaError
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Types, did_you_mean
+from privmeasure.tables.columns.base import DataColumn, Types
+from privmeasure.tables.columns.fields import ColumnError, did_you_mean
 from privmeasure.tables.columns.fixed import Drop
 from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, disagreements, from_fields, to_fields
 from privmeasure.tables.layout import Layout

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables.arrow import plain_type
-from privmeasure.tables.columns.base import TO_FILL_IN, ColumnError, Sketch, Types
+from privmeasure.tables.columns.base import TO_FILL_IN, Sketch, Types
+from privmeasure.tables.columns.fields import ColumnError
 from privmeasure.tables.columns.fixed import Drop
 from privmeasure.tables.columns.kinds import COLUMN_KINDS, Column, first_answer, from_fields
 from privmeasure.tables.toml import table_text

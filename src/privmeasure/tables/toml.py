@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables.columns.base import TO_FILL_IN, ColumnError, did_you_mean
+from privmeasure.tables.columns.base import TO_FILL_IN
+from privmeasure.tables.columns.fields import ColumnError, did_you_mean
 from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, Spot, disagreements, from_fields, to_fields
 
 TOP = ("format", "columns", "group", "never")

@@ -11,9 +11,7 @@ that differ in one row are encoded to points that differ in one row.
 gives the column's natural type.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
@@ -21,8 +19,8 @@ import numpy as np
 
 from privmeasure.domains import Bools, Domain, Floats, Nullable, Points
 from privmeasure.domains.scales import Reading, Scale, describe
-from privmeasure.errors import SchemaError
 from privmeasure.tables.arrow import absent, by_distinct, cast
+from privmeasure.tables.columns.fields import ColumnError, number_field
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,15 +38,6 @@ BOUNDS = (
 """What to write for a bound."""
 IDENTIFYING = ("email", "uri", "uuid", "binary")
 """Formats of Frictionless texts that name someone or something."""
-
-
-class ColumnError(SchemaError):
-    """Something wrong with one column, told as a predicate ("has low = 9 ...") that its name can be put before."""
-
-    def __init__(self, predicate: str, field: str = "") -> None:
-        """Take the predicate and the field that it is about, by which a file's line is found."""
-        super().__init__(f"A column {predicate}")
-        self.predicate, self.field = predicate, field
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -311,92 +300,3 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
             )
         if not isinstance(self.nullable, bool):
             raise ColumnError(f"has nullable = {self.nullable!r}; write true or false.", "nullable")
-
-
-def number_field(column: Any, field: str) -> float:
-    """Check that a field is a finite number, keep it as a float, and return it."""
-    value = getattr(column, field)
-    try:
-        if isinstance(value, bool | str | bytes):
-            raise TypeError
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ColumnError(f"has {field} = {value!r}; it must be a number.", field) from None
-    if not math.isfinite(number):
-        raise ColumnError(
-            f"has {field} = {value}; it must be finite. Bounds are public: choose one that is surely enough.", field
-        )
-    msgspec.structs.force_setattr(column, field, number)
-    return number
-
-
-def has_half_characters(texts: Iterable[Any]) -> bool:
-    """Say whether a declared text has half a character, which no file holds; a private row would be first to raise.
-
-    Examples:
-        >>> has_half_characters(["ü", 1]), has_half_characters(["\\ud800"])
-        (False, True)
-    """
-    try:
-        "".join(text for text in texts if isinstance(text, str)).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def decimals_field(column: Any) -> None:
-    """Check `decimals`: None, or a whole number from 0 to 15."""
-    value = column.decimals
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 15):
-        raise ColumnError(f"has decimals = {value!r}; write a whole number from 0 to 15, or leave it out.", "decimals")
-
-
-def low_below_high(column: Any, *, equal: bool = False) -> None:
-    """Check low < high (or <=)."""
-    if not (column.low <= column.high if equal else column.low < column.high):
-        low, high = (show_value(value) for value in (column.low, column.high))
-        if column.low > column.high:
-            raise ColumnError(f"has low = {low} and high = {high}; low must be below high. Swap them.", "low")
-        raise ColumnError(
-            f'has low = high = {low}; low must be below high. Widen the bounds, or declare type = "constant".', "low"
-        )
-
-
-def show_value(value: Any) -> str:
-    """Return a declared (public) value as a schema file would show it."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return (
-        value.isoformat()
-        if hasattr(value, "isoformat")
-        else str(value)
-        if isinstance(value, int | float)
-        else repr(value)
-    )
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return " Did you mean 'x'?" for the known word that is nearest, or nothing.
-
-    Examples:
-        >>> did_you_mean("heigth", ["height", "weight"])
-        " Did you mean 'height'?"
-        >>> did_you_mean("x", ["height", "weight"])
-        ''
-    """
-    lowered = {name.lower(): name for name in reversed(known)}
-    close = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
-    return f" Did you mean {lowered[close[0]]!r}?" if close else ""
-
-
-def plural(count: float, unit: str) -> str:
-    """Return a count with its unit; floats are rounded to two digits.
-
-    Examples:
-        >>> plural(12.4, "year"), plural(1, "day"), plural(0.034, "degree"), plural(20015.0, "mile"), plural(256, "day")
-        ('12 years', '1 day', '0.034 degrees', '20,000 miles', '256 days')
-    """
-    text = (
-        f"{count:,}" if isinstance(count, int) else f"{count:.2g}" if count < 99.5 else f"{float(f'{count:.2g}'):,.0f}"
-    )
-    return f"{text} {unit}{'' if text == '1' else 's'}" if unit else text

@@ -12,7 +12,8 @@ from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Categories, Domain, Floats, Points
 from privmeasure.domains.scales import Listed, Reading
 from privmeasure.tables.arrow import describe_type, is_double, is_number, is_text, number_cells, numbers, plain_type
-from privmeasure.tables.columns.base import ColumnError, DataColumn, Foreign, Types, has_half_characters
+from privmeasure.tables.columns.base import DataColumn, Foreign, Types
+from privmeasure.tables.columns.fields import ColumnError, has_half_characters
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,16 +24,8 @@ from privmeasure.tables.arrow import (
     recode,
     round_within,
 )
-from privmeasure.tables.columns.base import (
-    ColumnError,
-    DataColumn,
-    Foreign,
-    Sketch,
-    Types,
-    did_you_mean,
-    has_half_characters,
-    plural,
-)
+from privmeasure.tables.columns.base import DataColumn, Foreign, Sketch, Types
+from privmeasure.tables.columns.fields import ColumnError, did_you_mean, has_half_characters, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa

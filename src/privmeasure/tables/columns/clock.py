@@ -28,7 +28,8 @@ from privmeasure.tables.arrow import (
     nulls_where,
     plain_type,
 )
-from privmeasure.tables.columns.base import ColumnError, Foreign
+from privmeasure.tables.columns.base import Foreign
+from privmeasure.tables.columns.fields import ColumnError, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,8 +80,6 @@ def speak(length: float) -> str:
         >>> speak(5400e9), speak(86400e9 * 40)
         ('1.5 hours', '40 days')
     """
-    from privmeasure.tables.columns.base import plural
-
     if length >= DAY:
         return plural(length / DAY, "day")
     unit = next(u for u in ("h", "min", "s", "ms", "us", "ns") if length >= NANOSECONDS[u] or u == "ns")

@@ -12,7 +12,8 @@ from privmeasure.domains import Domain, Floats, Integers, Points
 from privmeasure.domains.scales import Clamped, Reading
 from privmeasure.tables.arrow import integers, is_text, nulls_where, plain_type, round_within
 from privmeasure.tables.columns import clock
-from privmeasure.tables.columns.base import BOUNDS, DataColumn, Foreign, Types, low_below_high, plural
+from privmeasure.tables.columns.base import BOUNDS, DataColumn, Foreign, Types
+from privmeasure.tables.columns.fields import low_below_high, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa

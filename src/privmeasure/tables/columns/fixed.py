@@ -11,7 +11,8 @@ from msgspec import Meta
 
 from privmeasure.domains import Points
 from privmeasure.tables.arrow import cast, describe_type, plain_type
-from privmeasure.tables.columns.base import AnyColumn, Changes, ColumnError, Types
+from privmeasure.tables.columns.base import AnyColumn, Changes, Types
+from privmeasure.tables.columns.fields import ColumnError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,8 @@ from msgspec import Meta
 from privmeasure.domains import Box, Domain, Floats, Integers, Points
 from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.tables.arrow import is_number, number_cells, numbers, plain_type, round_within
-from privmeasure.tables.columns.base import ColumnError, Foreign, Types, low_below_high, plural
+from privmeasure.tables.columns.base import Foreign, Types
+from privmeasure.tables.columns.fields import ColumnError, low_below_high, plural
 from privmeasure.tables.columns.numbers import Numeric, Unit, bounds_of, check_breaks, check_numeric, holds_integers
 from privmeasure.tables.columns.stretch import Stretch
 

@@ -7,10 +7,11 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from privmeasure.tables.columns.base import TO_FILL_IN, AnyColumn, ColumnError, DataColumn, Types, did_you_mean
+from privmeasure.tables.columns.base import TO_FILL_IN, AnyColumn, DataColumn, Types
 from privmeasure.tables.columns.booleans import Boolean
 from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.columns.dates import Date
+from privmeasure.tables.columns.fields import ColumnError, did_you_mean
 from privmeasure.tables.columns.fixed import Constant, Drop
 from privmeasure.tables.columns.integers import Integer
 from privmeasure.tables.columns.numbers import Number

@@ -17,17 +17,8 @@ from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Clamped, Filled, Reading, Rounded, Stretched
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import describe_type, is_double, is_number, number_cells, numbers, plain_type
-from privmeasure.tables.columns.base import (
-    BOUNDS,
-    ColumnError,
-    DataColumn,
-    Foreign,
-    Types,
-    decimals_field,
-    low_below_high,
-    number_field,
-    show_value,
-)
+from privmeasure.tables.columns.base import BOUNDS, DataColumn, Foreign, Types
+from privmeasure.tables.columns.fields import ColumnError, decimals_field, low_below_high, number_field, show_value
 from privmeasure.tables.columns.stretch import Stretch
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from privmeasure.domains import Box, Domain, Floats, Points, Sphere
 from privmeasure.domains.scales import Clamped, Missing, Reading, Scale, Turned
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import describe_type, is_double, is_number, number_cells, numbers, plain_type
-from privmeasure.tables.columns.base import Changes, ColumnError, DataColumn, Types, decimals_field, plural
+from privmeasure.tables.columns.base import Changes, DataColumn, Types
+from privmeasure.tables.columns.fields import ColumnError, decimals_field, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ import numpy as np
 from privmeasure.domains import Box, Floats, Knots
 from privmeasure.domains.knots import log_knots
 from privmeasure.domains.scales import find_edges
-from privmeasure.tables.columns.base import plural
+from privmeasure.tables.columns.fields import plural
 
 
 @dataclass(frozen=True, eq=False)

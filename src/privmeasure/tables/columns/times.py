@@ -13,7 +13,8 @@ from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Clamped, Counted, Filled, Reading
 from privmeasure.tables.arrow import integers, is_text, nulls_where, plain_type, round_within
 from privmeasure.tables.columns import clock
-from privmeasure.tables.columns.base import BOUNDS, ColumnError, DataColumn, Foreign, Sketch, Types, low_below_high
+from privmeasure.tables.columns.base import BOUNDS, DataColumn, Foreign, Sketch, Types
+from privmeasure.tables.columns.fields import ColumnError, low_below_high
 
 if TYPE_CHECKING:
     import pyarrow as pa

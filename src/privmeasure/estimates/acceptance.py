@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Box, Domain, Floats
 from privmeasure.estimates.consistency import Mass, distribute, signed
-from privmeasure.estimates.projection import cell_space, most_cells
+from privmeasure.estimates.projection import can_project, cell_space
 from privmeasure.transport import closest_measure
 from privmeasure.transport.haar import haar_differences, haar_leaves, haar_norm
 
@@ -26,7 +26,7 @@ ROW_UNITS = 64
 
 def level_of_search(domain: Domain, depth: int) -> int:
     """Return the level at which a closest measure would be searched: the depth, or the finest that is affordable."""
-    return min(depth, most_cells(domain).bit_length() - 1)
+    return next(level for level in range(depth, -1, -1) if can_project(domain, level))
 
 
 def distance_from_raw(domain: Box, mass: Mass, differences: Sequence[Floats], level: int | None = None) -> float:

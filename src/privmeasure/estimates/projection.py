@@ -29,10 +29,16 @@ def most_cells(domain: Domain) -> int:
     return next((1 << level for level in levels if _is_light(domain, level)), MOST_PAIRED_CELLS)
 
 
+def can_project(domain: Domain, level: int) -> bool:
+    """Say whether the cells of a level can be projected: a finer level may be possible where this one is not."""
+    cells = domain.size(level)
+    return cells <= MOST_PAIRED_CELLS or (cells <= MOST_GRID_CELLS and _is_light(domain, level))
+
+
 def check_cells(domain: Domain, level: int) -> None:
     """Refuse more cells than can be projected."""
-    cells, most = domain.size(level), most_cells(domain)
-    if cells > most or (cells > MOST_PAIRED_CELLS and not _is_light(domain, level)):
+    if not can_project(domain, level):
+        cells, most = domain.size(level), most_cells(domain)
         where = "" if cells > most else ", and so many only where all axes are cut alike"
         raise ArgumentError(
             f"level {level} has {cells} cells, and PSMM can project at most {most} on this domain{where}. "

@@ -218,9 +218,11 @@ class PMM:
                 )
             )
         if self.recipe.shrinkage == "groups" and not lazy:
-            value = t6(domain, scales, depth, rows, rho)
-            bounds.append(Bound("T6", value, True, "signed differences, shrunk, best linear inference"))
-            if (kept := self._kept(scales, depth, planned, lazy=lazy)) is not None:
+            kept = self._kept(scales, depth, planned, lazy=lazy)
+            value = t6(domain, scales, depth, rows, rho, estimated=estimated)
+            about = "signed differences, shrunk, best linear inference" + ("" if kept is None else ", if always kept")
+            bounds.append(Bound("T6", value, kept is None, about))
+            if kept is not None:
                 value = replace(kept, rows=rows).guarantee
                 bounds.append(Bound("T7", value, True, "kept near what was measured, else the closest measure"))
         elif self.recipe.rule == "signed":
@@ -236,10 +238,15 @@ class PMM:
         """Return how far from what was measured a release is kept, where the closest measure can take its place.
 
         The level that is compared follows the number that the depth follows: known before the levels are measured.
+        None also where T6 guarantees more: it speaks of shrunk masses alone, not of what takes their place.
         """
         if self.recipe.shrinkage != "groups" or lazy or not isinstance(self.domain, Box):
             return None
-        return t7(self.domain, scales, depth, planned, centres=self.recipe.placement == "centre")
+        centres, estimated = self.recipe.placement == "centre", self._estimated(lazy=lazy)
+        kept = t7(self.domain, scales, depth, planned, centres=centres, estimated=estimated)
+        rho = self.domain.radius(depth) if centres else self.domain.diameter(depth)
+        shrunk = t6(self.domain, scales, depth, planned, rho, estimated=estimated)
+        return kept if kept.guarantee <= shrunk else None
 
     # ------------------------------------------------------------------------------------------------- the gate
 

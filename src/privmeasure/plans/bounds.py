@@ -89,17 +89,18 @@ def t2(
     return total / rows + rho
 
 
-def t6(domain: Domain, scales: Scales, depth: int, rows: int, rho: float) -> float:
+def t6(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, estimated: bool = True) -> float:
     """Return T6, the bound of shrunk differences: T2 with factors on the noise of its levels.
 
         (1/n) [E|N - n| D + sum_(j>=1) (Delta_(j-1) + K_j phi_j sqrt(2/pi) sqrt(V_j)) / 2] + rho
 
     K_j is the number of cells of level j - 1 times their largest diameter. phi_j is 1 where nothing is shrunk, else
-    1 + sqrt(pi/2), which holds whatever the groups and the forecasts are.
+    1 + sqrt(pi/2), which holds whatever the groups and the forecasts are. N is `estimated` from all levels, or that of
+    level 0 alone. Of a release that may give way to the closest measure T6 says nothing.
 
     References: T6 of docs/mathematics.md
     """
-    total = total_error(scales, depth, estimated=True) * domain.diameter(0)
+    total = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
     measured = {level: noise_variance(scale) for level, scale in scales.items()}
     if depth > 0:
         variance = level_variances(measured, depth, blue=True)
@@ -242,7 +243,7 @@ class Kept:
         return self.noise / self.rows + self.size
 
 
-def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = False) -> Kept:
+def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = False, estimated: bool = True) -> Kept:
     """Return T7: a release within `allowed` of the raw estimate is kept, else the closest measure takes its place.
 
         (1/n) [S + A + w / sqrt2 + (q + t) / 2 + s] + (mean distance from a corner of a leaf),   A = m + R + s + Q
@@ -252,21 +253,29 @@ def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = Fa
     distance from a corner of the box, t its deviation; S the noise spread over the leaves if L is the depth, else m and
     the components below L. Below L the fallback splits by signed differences: Q is T2's sum over those levels, q its
     deviation. Rows at the `centres` of their cells are half as far from rows that are spread as a corner is. Where that
-    is less, the bound on the cells of a coarser level is taken.
+    is less, the bound on the cells of a coarser level is taken. A total that is not `estimated` from all levels has the
+    noise of level 0.
 
     References: T7 of docs/mathematics.md; docs/proofs/accuracy.md
     """
-    return _t7(domain, tuple(sorted(scales.items())), depth, rows, centres)
+    return _t7(domain, tuple(sorted(scales.items())), depth, rows, centres, estimated)
 
 
 @lru_cache(maxsize=64)
-def _t7(domain: Box, measured_scales: tuple[tuple[int, Fraction], ...], depth: int, rows: int, centres: bool) -> Kept:
+def _t7(
+    domain: Box,
+    measured_scales: tuple[tuple[int, Fraction], ...],
+    depth: int,
+    rows: int,
+    centres: bool,
+    estimated: bool,
+) -> Kept:
     scales = dict(measured_scales)
     measured = {level: noise_variance(scale) for level, scale in scales.items()}
     corner = corner_distance(domain, 0)
     error = deviation = 0.0
     if 0 in scales:
-        deviation = math.sqrt(level_variances(measured, depth, blue=True)[0])
+        deviation = math.sqrt(level_variances(measured, depth, blue=True)[0] if estimated else measured[0])
         error = math.sqrt(2 / math.pi) * deviation + 0.5
     leaf = corner_distance(domain, depth) * (1.5 if centres else 1.0)
     if depth == 0:

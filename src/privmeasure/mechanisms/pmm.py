@@ -162,14 +162,15 @@ class PMM:
         return self.recipe.schedule == "ladder" and not lazy and not self.privacy.rows_are_public
 
     def _memory(self, depth: int, rows: int, *, lazy: bool) -> int:
-        """Return about how many bytes the tree takes beside the data: 16 per cell, 56 where the tree is uneven.
+        """Return about how many bytes the tree takes beside the data: 16 per cell, 56 where it is uneven or shrunk.
 
         Up to `MOST_KEPT` cells the noisy counts stay with the release: 4 bytes more for each cell that is measured.
         """
         if lazy:
             return 64 * rows
         kept = 8 if 1 << depth <= MOST_KEPT else 0
-        return ((16 if self.domain.size(depth) == 1 << depth else 56) + kept) << depth
+        plain = self.domain.size(depth) == 1 << depth and self.recipe.shrinkage == "none"
+        return ((16 if plain else 56) + kept) << depth
 
     def _budgets(self, rows: int) -> tuple[dict[int, Fraction], bool]:
         """Return the budget of every measured level, the deepest being the depth, and whether the tree is lazy."""

@@ -14,13 +14,15 @@ from privmeasure.estimates.consistency import signed
 from privmeasure.estimates.linear import noise_variance, total_estimate
 from privmeasure.estimates.passes import up_pass
 from privmeasure.mechanisms.pmm import PMM
-from privmeasure.plans.bounds import centre_norm, difference_variances, flow_constant, spread_norm, t7, weak_norm
+from privmeasure.mechanisms.psmm import PSMM
+from privmeasure.plans.bounds import centre_norm, difference_variances, t7, weak_norm
+from privmeasure.plans.recipe import PLAIN
+from privmeasure.plans.schedule import ladder_anchor
 from privmeasure.privacy import Privacy
 from privmeasure.transport.cells import cell_norm
-from privmeasure.transport.haar import haar_differences, haar_leaves, haar_norm
+from privmeasure.transport.haar import haar_leaves, haar_norm
 
 RUNS = 60
-EPSILONS = ["1/20", "1/10", "1/5", "3/10", "1/2", "7/10", "1", "3/2", "2", "3", "4", "6", "10"]
 CASES = [
     (Box([(0, 1)]), {3: Fraction(6), 6: Fraction(4)}, 6),
     (Box([(0, 1)]), {0: Fraction(90), 4: Fraction(9), 8: Fraction(8)}, 8),
@@ -86,25 +88,19 @@ def test_what_is_kept_or_replaced_is_as_near_as_promised(box, scales, depth):
 
 @pytest.mark.parametrize(("box", "scales", "depth"), CASES, ids=lambda value: str(value)[:40])
 def test_the_bounds_of_the_noise_hold(box, scales, depth):
-    """Means and deviations of the norms of simulated noise, spread and at centres; half of a bound is refused."""
+    """Means and deviations of the norms of simulated noise at centres; seven tenths of a bound are refused."""
     rng, zero = np.random.default_rng(1), np.zeros(1 << depth, np.int64)
     below = {j: s for j, s in scales.items() if j > 0}
     variance = difference_variances(below, depth, blue=True)
-    spread, centres = [], []
+    flows, centres = [], []
     for _ in range(4 * RUNS):
         raw, _ = measure(zero, below, depth, rng)
-        spread.append(haar_norm(box, raw))
+        flows.append(haar_norm(box, raw))
         centres.append(cell_norm(box, depth)(haar_leaves(0, raw)))
-    error = 4 / math.sqrt(len(spread))
-    # the flow is at most the square root of its mean square, times the constant; corners cost a little more
-    assert np.mean(centres) <= centre_norm(box, variance, depth) + error * np.std(centres)
-    assert np.mean(centres) > 0.3 * centre_norm(box, variance, depth)
+    assert (np.array(centres) <= np.array(flows) * (1 + 1e-9) + 1e-3).all()
+    assert np.mean(flows) <= centre_norm(box, variance, depth) + 4 / math.sqrt(len(flows)) * np.std(flows)
+    assert np.mean(flows) > 0.7 * centre_norm(box, variance, depth)
     assert np.std(centres) <= math.sqrt(2) * weak_norm(box, variance, depth)
-    fine = [haar_norm(box, haar_differences(haar_leaves(0, measure(zero, below, depth, rng)[0]))) for _ in range(3)]
-    assert np.isfinite(fine).all()
-    if box.width == 1:
-        assert np.mean(spread) <= spread_norm(box, variance, depth) + error * np.std(spread)
-    assert flow_constant(1) == flow_constant(2) < flow_constant(3) < 1
 
 
 def test_a_release_that_is_not_kept_breaks_the_promise():
@@ -118,18 +114,30 @@ def test_a_release_that_is_not_kept_breaks_the_promise():
 def test_a_tree_that_is_too_deep_is_compared_on_a_coarser_level():
     *_, (box, scales, depth) = CASES
     assert t7(box, scales, depth, 4000).level in range(1, depth)
-    assert all(t7(*case, 4000).level is None for case in CASES[:2])
+    assert all(t7(*case, 4000).level == case[2] for case in CASES[:2])
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_how_much_a_guarantee_rises_where_the_depth_jumps(d, relation):
-    """It is not monotone: a deeper tree, for data in few places, has a larger one. So much, and no more."""
-    box = Box([(0, 1)] * d)
-    found = [PMM(box, Privacy(Fraction(epsilon), relation)).plan(50_000).guarantee for epsilon in EPSILONS]
-    rises = [b / a for a, b in pairwise(found)]
-    assert max(rises) < (1.15, 1.6, 1.8)[d - 1]
-    assert found[-1] < found[0] / 3
+@pytest.mark.parametrize("box", [Box([(0, 1)] * d) for d in (1, 2, 3)] + [Box([(0, 1)] * 2, [1, 0.1])], ids=str)
+def test_more_budget_and_more_rows_never_guarantee_less(box, relation):
+    epsilons = [round(0.01 * 1.26**i, 6) for i in range(33)]  # to 16
+    for rows in (100, 50_000, 10**6):
+        found = [PMM(box, Privacy(str(epsilon), relation)).plan(rows).guarantee for epsilon in epsilons]
+        assert all(b <= a * (1 + 1e-9) for a, b in pairwise(found))
+        assert found[-1] < found[0] * 0.6
+    for epsilon in ("0.1", "1", "4"):
+        found = [PMM(box, Privacy(epsilon, relation)).plan(int(30 * 1.7**i)).guarantee for i in range(33)]
+        assert all(b <= a * (1 + 1e-9) for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("rows", [10**4, 10**5, 10**6, 10**8])
+def test_on_a_line_the_default_guarantees_more_than_what_came_before_and_than_a_histogram(rows, relation):
+    box = Box([(0, 1)])
+    for epsilon in ("0.1", "1", "4"):
+        privacy = Privacy(epsilon, relation)
+        rivals = (PSMM(box, privacy), PMM(box, privacy, PLAIN), PMM.paper(box, privacy))
+        assert PMM(box, privacy).plan(rows).guarantee < 0.91 * min(rival.plan(rows).guarantee for rival in rivals)
 
 
 def test_the_level_that_is_compared_is_the_one_whose_guarantee_is_stated():
@@ -143,5 +151,6 @@ def test_the_level_that_is_compared_is_the_one_whose_guarantee_is_stated():
         plan = mechanism._plan(50_000, "released", planned=first)
         assert plan.depth == mechanism.plan(first).depth
         (value,) = [bound.value for bound in plan.bounds if bound.name == "T7"]
-        chosen = t7(mechanism.domain, dict(zip(plan.levels, plan.scales, strict=True)), plan.depth, first)
+        anchor = ladder_anchor(mechanism.domain, mechanism.privacy, first, 26)
+        chosen = t7(mechanism.domain, dict(zip(plan.levels, plan.scales, strict=True)), anchor, first)
         assert value == replace(chosen, rows=50_000).guarantee

@@ -10,6 +10,7 @@ All of it is post-processing.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,29 +30,29 @@ def level_of_search(domain: Domain, depth: int) -> int:
     return next(level for level in range(depth, -1, -1) if can_project(domain, level))
 
 
-def distance_from_raw(domain: Box, mass: Mass, differences: Sequence[Floats], level: int | None = None) -> float:
-    """Return an upper bound of the norm of masses minus the raw estimate with the same total.
+def distance_from_raw(domain: Box, mass: Mass, differences: Sequence[Floats], level: int) -> float:
+    """Return an upper bound of the norm, on the cells of a level, of masses minus the raw estimate with the same total.
 
-    `differences` are the raw estimates of the differences of siblings, level by level from the top. With a `level` both
-    are looked at on its cells alone. Else, down to the level at which a closest measure would be searched the flows are
-    added up before the norm is taken; below it each component counts by itself, which costs one pass over the cells.
+    `differences` are the raw estimates of the differences of siblings, level by level from the top. Down to the level
+    at which a closest measure would be searched the flows are added up before the norm is taken; below it each
+    component counts by itself, which costs one pass over the cells.
     """
-    if level is not None:
-        mass, differences = mass.reshape(1 << level, -1).sum(axis=1), differences[:level]
-    exact = level_of_search(domain, len(differences))
-    astray = [own - raw for own, raw in zip(haar_differences(mass.astype(np.float64)), differences, strict=True)]
+    mass = mass.reshape(1 << level, -1).sum(axis=1)
+    exact = level_of_search(domain, level)
+    own = haar_differences(mass.astype(np.float64))
+    astray = [released - raw for released, raw in zip(own, differences[:level], strict=True)]
     value = haar_norm(domain, astray[:exact])
-    for j in range(exact + 1, len(astray) + 1):
+    for j in range(exact + 1, level + 1):
         value += side_of_cut(domain, j) / 4 * float(np.abs(astray[j - 1]).sum())
     return value
 
 
 def keep_or_replace(
-    domain: Box, mass: Mass, total: int, differences: Sequence[Floats], allowed: float, level: int | None = None
+    domain: Box, mass: Mass, total: int, differences: Sequence[Floats], allowed: float, level: int
 ) -> Mass:
-    """Return the masses if they are at most `allowed` from the raw estimate, else the closest measure to it.
+    """Return the masses if on the cells of a level they are at most `allowed` from the raw estimate.
 
-    With a `level` only its cells are compared, and where in them mass lies is left as it may be.
+    Else the closest measure to it; where in the cells of the level mass lies is left as it may be.
 
     Guarantee:  privacy   post-processing: reads released values alone
                 accuracy  T7
@@ -59,7 +60,7 @@ def keep_or_replace(
     """
     if distance_from_raw(domain, mass, differences, level) <= allowed:
         return mass
-    search = level_of_search(domain, len(differences) if level is None else level)
+    search = level_of_search(domain, level)
     coarse = closest_rows(domain, haar_leaves(total, differences[:search]), total, search)
     return distribute(coarse, [(difference,) for difference in differences[search:]], signed)
 
@@ -99,6 +100,7 @@ def winding_order(domain: Box, level: int) -> NDArray[np.int64]:
     return np.argsort(key, kind="stable")
 
 
+@lru_cache(maxsize=256)
 def side_of_cut(domain: Box, level: int) -> float:
     """Return the length, in units of the metric, of a cell of level - 1 along the axis that the next cut halves."""
     before, after = domain.cuts(level - 1), domain.cuts(level)

@@ -46,7 +46,7 @@ def shrunk_leaves(
     total: int,
     depth: int,
     *,
-    allowed: tuple[float, int | None] | None = None,
+    allowed: tuple[float, int] | None = None,
 ) -> Mass:
     """Return the masses of all leaves: best linear estimates, shrunk, made consistent; they sum to `total`.
 

@@ -28,7 +28,9 @@ from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.recipe import DEFAULT, PLAIN, Recipe, RuleName, paper
 from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
+    anchor_of,
     choose_depth,
+    ladder_anchor,
     paper_depth,
     root_share,
     tree_budgets,
@@ -61,7 +63,7 @@ class PMM:
         >>> mechanism = PMM(Box([(0, 1)]), Privacy(1, "replace"))
         >>> plan = mechanism.plan(10_000)
         >>> plan.depth, plan.levels, plan.spent
-        (12, (3, 6, 9, 12), Fraction(1, 1))
+        (13, (4, 7, 10, 13), Fraction(1, 1))
     """
 
     law: ClassVar[LawName] = LAPLACE
@@ -174,15 +176,22 @@ class PMM:
 
     def _budgets(self, rows: int) -> tuple[dict[int, Fraction], bool]:
         """Return the budget of every measured level, the deepest being the depth, and whether the tree is lazy."""
-        limit = min(DEEPEST_DEPTH, self.domain.deepest, int(math.log2(self.max_cells)))
         schedule, root_first = self.recipe.schedule, not self._plan_is_fixed
         depth = self.depth
         if depth is None:
-            depth = choose_depth(schedule, self.domain, self.privacy, rows, limit)
+            depth = choose_depth(schedule, self.domain, self.privacy, rows, self._limit)
         depth = useful_depth(self.domain, depth)
         while True:
             lazy = 1 << depth > self.max_cells
-            budgets = tree_budgets(schedule, self.domain, self.privacy, depth, lazy=lazy, root_first=root_first)
+            budgets = tree_budgets(
+                schedule,
+                self.domain,
+                self.privacy,
+                depth,
+                lazy=lazy,
+                root_first=root_first,
+                anchor=self._anchor(depth, rows),
+            )
             smallest = min(budgets.values(), default=self.privacy.epsilon)
             if self.depth is not None or depth == 0 or self.privacy.scale(smallest) <= LARGEST_SCALE:
                 break
@@ -190,6 +199,17 @@ class PMM:
         for budget in budgets.values():
             check_scale(self.privacy.scale(budget))  # before anything is spent
         return budgets, lazy
+
+    @property
+    def _limit(self) -> int:
+        """The deepest tree that may be chosen: it is held in memory."""
+        return min(DEEPEST_DEPTH, self.domain.deepest, int(math.log2(self.max_cells)))
+
+    def _anchor(self, depth: int, rows: int) -> int:
+        """Return the level down to which T7 looks, for a number of rows, or of a depth that was given."""
+        if self.depth is None and self.recipe.schedule == "ladder" and isinstance(self.domain, Box):
+            return min(depth, ladder_anchor(self.domain, self.privacy, rows, self._limit))
+        return anchor_of(self.recipe.schedule, self.domain, depth)
 
     def _bounds(
         self, scales: dict[int, Fraction], depth: int, rows: int, planned: int, *, lazy: bool
@@ -219,8 +239,8 @@ class PMM:
                 )
             )
         if self.recipe.shrinkage == "groups" and not lazy:
-            kept = self._kept(scales, depth, planned, lazy=lazy)
             value = t6(domain, scales, depth, rows, rho, estimated=estimated)
+            kept = self._kept(scales, depth, planned, lazy=lazy)
             about = "signed differences, shrunk, best linear inference" + ("" if kept is None else ", if always kept")
             bounds.append(Bound("T6", value, kept is None, about))
             if kept is not None:
@@ -239,15 +259,10 @@ class PMM:
         """Return how far from what was measured a release is kept, where the closest measure can take its place.
 
         The level that is compared follows the number that the depth follows: known before the levels are measured.
-        None also where T6 guarantees more: it speaks of shrunk masses alone, not of what takes their place.
         """
         if self.recipe.shrinkage != "groups" or lazy or not isinstance(self.domain, Box):
             return None
-        centres, estimated = self.recipe.placement == "centre", self._estimated(lazy=lazy)
-        kept = t7(self.domain, scales, depth, planned, centres=centres, estimated=estimated)
-        rho = self.domain.radius(depth) if centres else self.domain.diameter(depth)
-        shrunk = t6(self.domain, scales, depth, planned, rho, estimated=estimated)
-        return kept if kept.guarantee <= shrunk else None
+        return t7(self.domain, scales, self._anchor(depth, planned), planned, estimated=self._estimated(lazy=lazy))
 
     # ------------------------------------------------------------------------------------------------- the gate
 

@@ -50,7 +50,7 @@ def tree_masses(
     *,
     part: int,
     estimated: bool = False,
-    allowed: tuple[float, int | None] | None = None,
+    allowed: tuple[float, int] | None = None,
     lazy: bool = False,
     threads: int = 1,
 ) -> tuple[Cells, Mass, Noisy | None]:
@@ -127,7 +127,7 @@ def consistent_leaves(
     *,
     root: float | None = None,
     estimated: bool = False,
-    allowed: tuple[float, int | None] | None = None,
+    allowed: tuple[float, int] | None = None,
 ) -> Mass:
     """Return the masses of all leaves: inference, then consistency. Post-processing.
 

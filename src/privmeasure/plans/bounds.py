@@ -155,7 +155,7 @@ def difference_variances(scales: Scales, depth: int, *, blue: bool) -> list[floa
     return [0.0] + [2 * variance for variance in level_variances(measured, depth, blue=blue)[1:]]
 
 
-@lru_cache(maxsize=128)  # a box is its own key: plans ask for the same cuts again and again
+@lru_cache(maxsize=256)  # a box is its own key: plans ask for the same cuts again and again
 def box_cuts(domain: Box, depth: int) -> tuple[tuple[int, int, float, int], ...]:
     """Return each level j with the axis that it cuts, R_j, and how often the axis is cut from j on.
 
@@ -227,15 +227,15 @@ def weak_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
 class Kept:
     """T7 for one tree: how far from the raw estimate a release is kept, in rows times distance, and the guarantee.
 
-    With a `level` the cells of that level alone are compared; None where all are. Which level it is was chosen for a
-    number of rows, before the noise; `replace(kept, rows=...)` states the same at another number.
+    The cells of a `level` are compared. Which level it is was chosen for a number of rows, before the noise;
+    `replace(kept, rows=...)` states the same at another number.
     """
 
     allowed: float
     noise: float
     size: float
     rows: int
-    level: int | None = None
+    level: int
 
     @property
     def guarantee(self) -> float:
@@ -243,72 +243,66 @@ class Kept:
         return self.noise / self.rows + self.size
 
 
-def t7(domain: Box, scales: Scales, depth: int, rows: int, *, centres: bool = False, estimated: bool = True) -> Kept:
+def t7(domain: Box, scales: Scales, anchor: int, rows: int, *, estimated: bool = True) -> Kept:
     """Return T7: a release within `allowed` of the raw estimate is kept, else the closest measure takes its place.
 
-        (1/n) [S + A + w / sqrt2 + (q + t) / 2 + s] + (mean distance from a corner of a leaf),   A = m + R + s + Q
+        (1/n) [m + A + w / sqrt2 + t / 2 + s] + delta,   A = m + R + s
 
-    With L the level at which a closest measure is searched: m and w bound the mean and the weak deviation of the noise
-    at the centres of the cells of L; R is what rounding to whole rows costs; s the error of the total, times the mean
-    distance from a corner of the box, t its deviation; S the noise spread over the leaves if L is the depth, else m and
-    the components below L. Below L the fallback splits by signed differences: Q is T2's sum over those levels, q its
-    deviation. Rows at the `centres` of their cells are half as far from rows that are spread as a corner is. Where that
-    is less, the bound on the cells of a coarser level is taken. A total that is not `estimated` from all levels has the
-    noise of level 0.
+    All on the cells of a level L, delta being their diameter: m and w bound the mean and the weak deviation of the
+    noise at their centres; R is what rounding to whole rows costs; s the error of the total, times the mean distance
+    from a corner of the box, t its deviation. Of the levels up to the `anchor` the one with the least bound is taken.
+    The levels below the anchor are left out of account: they make the estimates better, and where in the cells of L
+    rows lie costs delta at most. A total that is not `estimated` from all levels has the noise of level 0.
 
     References: T7 of docs/mathematics.md; docs/proofs/accuracy.md
     """
-    return _t7(domain, tuple(sorted(scales.items())), depth, rows, centres, estimated)
+    return _t7(domain, tuple(sorted(scales.items())), anchor, rows, estimated)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def _t7(
-    domain: Box,
-    measured_scales: tuple[tuple[int, Fraction], ...],
-    depth: int,
-    rows: int,
-    centres: bool,
-    estimated: bool,
+    domain: Box, measured_scales: tuple[tuple[int, Fraction], ...], anchor: int, rows: int, estimated: bool
 ) -> Kept:
-    scales = dict(measured_scales)
-    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    variances = {level: (scale, noise_variance(scale)) for level, scale in measured_scales}
+    measured = {level: variance for level, (_, variance) in variances.items() if level <= anchor}
     corner = corner_distance(domain, 0)
     error = deviation = 0.0
-    if 0 in scales:
-        deviation = math.sqrt(level_variances(measured, depth, blue=True)[0] if estimated else measured[0])
+    if 0 in measured:
+        deviation = math.sqrt(level_variances(measured, anchor, blue=True)[0] if estimated else measured[0])
         error = math.sqrt(2 / math.pi) * deviation + 0.5
-    leaf = corner_distance(domain, depth) * (1.5 if centres else 1.0)
-    if depth == 0:
-        return Kept(0.0, error * corner, leaf, rows)
-    variance = difference_variances(scales, depth, blue=True)
-    level = level_of_search(domain, depth)
+    if anchor == 0:  # a row, and one that is drawn anywhere
+        return Kept(0.0, error * corner, corner, rows, 0)
+    variance = [0.0] + [2 * value for value in level_variances(measured, anchor, blue=True)[1:]]
     # convex order carries the law of a maximum from whole numbers to real ones, whose variance is a little larger
-    wider = math.sqrt(max(2 * float(scale) ** 2 / measured[j] for j, scale in scales.items() if j > 0))
-    mean, weak = wider * centre_norm(domain, variance, level), wider * weak_norm(domain, variance, level)
-    rounding = (1 + 2 / ROW_UNITS) * (2.0**level - 1) * domain.diameter(level) / 2
-    below = range(level + 1, depth + 1)
-    fine = sum(domain.total_diameter(j - 1) * (math.sqrt(2 / math.pi * variance[j]) + 1) / 2 for j in below)
-    spread = sum(domain.diameter(j - 1) / 2 * math.sqrt(2.0 ** (j - 1) * variance[j]) for j in below)
-    astray = corner + sum(domain.diameter(j - 1) / 2 for j in below)  # what a row too many costs in the fallback
-    noise = spread_norm(domain, variance, depth, above=level if below else 0) + (mean if below else 0.0)
-    allowed = mean + rounding + error * astray + fine
-    value = noise + allowed + weak / math.sqrt(2) + (spread + deviation * astray) / 2 + error * corner
-    whole = Kept(allowed, value, leaf, rows)
-    drops = [j for j in range(1, level + 1) if j < depth and domain.diameter(j) < domain.diameter(j - 1)]
-    coarse = [_kept_above(domain, variance, j, rows, wider, error, deviation) for j in drops]
-    return min([whole, *coarse], key=lambda kept: kept.guarantee)
+    wider = math.sqrt(max(2 * float(scale) ** 2 / v for level, (scale, v) in variances.items() if level > 0))
+    finest = level_of_search(domain, anchor)
+    levels = [j for j in range(1, finest) if domain.diameter(j) < domain.diameter(j - 1)] + [finest]
+    if finest < anchor:
+        levels.append(anchor)
+    found = [_kept_on(domain, variance, j, rows, wider, error, deviation) for j in levels]
+    return min(found, key=lambda kept: kept.guarantee)
 
 
-def _kept_above(
+def _kept_on(
     domain: Box, variance: Sequence[float], level: int, rows: int, wider: float, error: float, deviation: float
 ) -> Kept:
-    """Return T7 on the cells of a level, wherever in them rows lie: two corner distances of a cell, but less noise."""
-    corner = corner_distance(domain, 0)
-    mean, weak = wider * centre_norm(domain, variance, level), wider * weak_norm(domain, variance, level)
-    rounding = (1 + 2 / ROW_UNITS) * (2.0**level - 1) * domain.diameter(level) / 2
-    allowed = mean + rounding + error * corner
-    value = spread_norm(domain, variance, level) + allowed + weak / math.sqrt(2) + (deviation / 2 + error) * corner
-    return Kept(allowed, value, 2 * corner_distance(domain, level), rows, level)
+    """Return T7 on the cells of a level.
+
+    On a level that is finer than the one of the search, differences split the cells of that one: T2's sum over the
+    levels between joins A, half its deviation the bound, and the noise of these levels counts one by one.
+    """
+    search, corner = level_of_search(domain, level), corner_distance(domain, 0)
+    below = range(search + 1, level + 1)
+    mean, weak = centre_norm(domain, variance, search), wider * weak_norm(domain, variance, search)
+    rounding = (1 + 2 / ROW_UNITS) * (2.0**search - 1) * domain.diameter(search) / 2
+    errors = {j: 2.0 ** (j - 1) * math.sqrt(2 / math.pi * variance[j]) for j in below}
+    split = sum(domain.diameter(j - 1) * (errors[j] + 2.0 ** (j - 1)) / 2 for j in below)
+    spread = sum(domain.diameter(j - 1) / 2 * math.sqrt(2.0 ** (j - 1) * variance[j]) for j in below)
+    astray = corner + sum(domain.diameter(j - 1) / 2 for j in below)  # what a row too many costs in the fallback
+    noise = mean + sum(side_of_cut(domain, j) / 4 * errors[j] for j in below)
+    allowed = wider * mean + rounding + error * astray + split
+    value = noise + allowed + weak / math.sqrt(2) + (spread + deviation * astray) / 2 + error * corner
+    return Kept(allowed, value, domain.diameter(level), rows, level)
 
 
 def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:

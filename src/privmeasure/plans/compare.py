@@ -8,13 +8,14 @@ from fractions import Fraction
 
 from privmeasure.domains import Box, Domain
 from privmeasure.estimates.projection import most_cells
-from privmeasure.plans.bounds import Kept, flat, t2, t6, t7
+from privmeasure.plans.bounds import flat, t2, t7
 from privmeasure.plans.plan import Bound
-from privmeasure.plans.recipe import PlacementName, ScheduleName
+from privmeasure.plans.recipe import PlacementName
 from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
     ROOT_SHARE,
     flat_level,
+    ladder_anchor,
     ladder_depth,
     sparse_depth,
     tree_scales,
@@ -54,15 +55,13 @@ def flat_bound(domain: Domain, privacy: Privacy, rows: int, placement: Placement
 def tree_bound(domain: Domain, privacy: Privacy, rows: int, placement: PlacementName, *, root_first: bool) -> Bound:
     """Return what PMM would guarantee by its default recipe, as a bound beside those of another mechanism."""
     limit = min(DEEPEST_DEPTH, domain.deepest)
-    schedule: ScheduleName
-    schedule, rule = ("ladder", ladder_depth) if type(domain) is Box else ("sparse", sparse_depth)
-    depth = useful_depth(domain, rule(domain, privacy, rows, limit))
-    scales = tree_scales(schedule, domain, privacy, depth, lazy=False, root_first=root_first)
-    rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
-    if type(domain) is not Box:
-        name, value = "T2", t2(domain, scales, depth, rows, rho, blue=True)
+    if type(domain) is Box:
+        depth, anchor = ladder_depth(domain, privacy, rows, limit), ladder_anchor(domain, privacy, rows, limit)
+        scales = tree_scales("ladder", domain, privacy, depth, lazy=False, root_first=root_first, anchor=anchor)
+        name, value = "T7", t7(domain, scales, anchor, rows).guarantee
     else:
-        centres = placement == "centre"
-        bounds = ("T6", t6(domain, scales, depth, rows, rho)), ("T7", t7(domain, scales, depth, rows, centres=centres))
-        name, value = min(((n, v.guarantee if isinstance(v, Kept) else v) for n, v in bounds), key=lambda pair: pair[1])
+        depth = useful_depth(domain, sparse_depth(domain, privacy, rows, limit))
+        scales = tree_scales("sparse", domain, privacy, depth, lazy=False, root_first=root_first)
+        rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
+        name, value = "T2", t2(domain, scales, depth, rows, rho, blue=True)
     return Bound(name, value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")

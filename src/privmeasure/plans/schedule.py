@@ -6,10 +6,11 @@ epsilon exactly. A level without weight is not measured.
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
-from privmeasure.domains import Domain
+from privmeasure.domains import Box, Domain
 from privmeasure.noise.law import LARGEST_SCALE
-from privmeasure.plans.bounds import t2
+from privmeasure.plans.bounds import t2, t7
 from privmeasure.plans.recipe import ScheduleName
 from privmeasure.privacy import Privacy
 
@@ -37,13 +38,22 @@ LINE_STEP = 3
 """`STEP` of the ladder on a line, where the levels of a tree add up to less noise."""
 
 FEWEST_CELLS = 8
-"""The ladder measures no level of fewer cells: a whole share for a few differences."""
+"""The ladder measures no level of fewer cells, its deepest apart: a whole share for a few differences."""
 
 LARGEST_LADDER_DEPTH = 18
-"""The ladder never goes deeper by itself: 262,144 cells, which are shrunk in the time that 10^6 rows take."""
+"""The ladder goes no deeper by itself (262,144 cells, which are shrunk in the time that 10^6 rows take) ..."""
+
+ROWS_PER_DEEP_CELL = 32
+"""... unless there are so many rows to a cell."""
+
+DEEPEST_RUNG = 16
+"""An anchor has no rung below it where that would be deeper: its cells are small enough for any data."""
 
 ROWS_PER_CELL = 1.15
 """The ladder's deepest cells hold so many rows a noise scale, if rows were spread evenly."""
+
+FINE_SHARE, LINE_FINE_SHARE = Fraction(2, 5), Fraction(1, 10)
+"""What the rungs below the anchor have of the budget together, on a line the second: for data in few places."""
 
 LARGEST_DEFAULT_DEPTH = 21
 """The default never holds more than 2^21 cells; a `depth` that is given may go further."""
@@ -123,46 +133,84 @@ def on_a_line(domain: Domain) -> bool:
     return domain.total_diameter(min(8, domain.deepest)) <= domain.total_diameter(0)
 
 
-def ladder_levels(domain: Domain, depth: int) -> list[int]:
-    """Return the measured levels of the ladder: from the leaves up, 3 (on a line) or 4 apart, where the diameter drops.
+def ladder_levels(domain: Domain, depth: int, anchor: int) -> list[int]:
+    """Return the measured levels of the ladder: rungs from the depth up to the anchor, and from the anchor up.
+
+    Rungs are 3 (on a line) or 4 levels apart or more, next to the anchor 3. All are levels where the diameter drops:
+    inside a round of cuts a level cannot pay.
 
     Examples:
         >>> from privmeasure.domains import Box
-        >>> [ladder_levels(Box([(0, 1)] * d), 12) for d in (1, 2, 3)]
+        >>> [ladder_levels(Box([(0, 1)] * d), 12, 12) for d in (1, 2, 3)]
         [[3, 6, 9, 12], [4, 8, 12], [6, 12]]
+        >>> [ladder_levels(Box([(0, 1)] * d), 15, 6) for d in (1, 2, 3)]
+        [[3, 6, 9, 12, 15], [6, 10, 15], [6, 9, 15]]
     """
-    step = LINE_STEP if on_a_line(domain) else STEP
-    levels = [depth]
-    for level in range(depth - 1, 0, -1):
-        drops = domain.diameter(level) < domain.diameter(level - 1)
-        if levels[-1] - level >= step and drops and domain.size(level) >= FEWEST_CELLS:
+    levels, step = [depth], LINE_STEP if on_a_line(domain) else STEP
+    for level in reversed(drops_of(domain, depth)):
+        fits = levels[-1] - level >= step and not anchor < level < anchor + LINE_STEP
+        if level < depth and (level == anchor or (fits and domain.size(level) >= FEWEST_CELLS)):
             levels.append(level)
     return levels[::-1]
+
+
+def anchor_of(schedule: ScheduleName, domain: Domain, depth: int) -> int:
+    """Return the anchor of a tree whose depth was given: the rung above, or the depth itself.
+
+    An anchor is the level down to which T7 looks. What rungs below it are good for depends on the data.
+    """
+    if schedule != "ladder" or depth > DEEPEST_RUNG:
+        return depth
+    return [depth, *ladder_levels(domain, depth, depth)][-2]
+
+
+@lru_cache(maxsize=64)  # a plan asks several times
+def ladder_anchor(domain: Box, privacy: Privacy, rows: int, limit: int) -> int:
+    """Return the anchor of the ladder: the level with the least guarantee, rungs below it left out of account.
+
+    So more budget or more rows never have a larger guarantee: each anchor by itself gets better with both. Only levels
+    where the diameter drops come into question, and the root.
+    """
+    largest = max(LARGEST_LADDER_DEPTH, (rows // ROWS_PER_DEEP_CELL).bit_length() - 1)
+    limit = useful_depth(domain, min(limit, largest, LARGEST_DEFAULT_DEPTH))
+
+    def guarantee(anchor: int) -> float:
+        fine = rung_below(domain, anchor, limit)
+        scales = tree_scales("ladder", domain, privacy, fine, lazy=False, root_first=True, anchor=anchor)
+        reachable = all(scale <= LARGEST_SCALE for scale in scales.values())
+        return t7(domain, scales, anchor, rows).guarantee if reachable else math.inf
+
+    return min((0, *drops_of(domain, limit)), key=guarantee)
+
+
+def drops_of(domain: Domain, limit: int) -> tuple[int, ...]:
+    """Return the levels where the diameter drops: the ends of rounds of cuts."""
+    return tuple(level for level in range(1, limit + 1) if domain.diameter(level) < domain.diameter(level - 1))
+
+
+def rung_below(domain: Domain, anchor: int, limit: int) -> int:
+    """Return the first rung below an anchor, or the anchor itself: at the root, and where cells are small enough."""
+    limit = min(limit, DEEPEST_RUNG)
+    return next((level for level in drops_of(domain, limit) if 0 < anchor <= level - LINE_STEP), anchor)
 
 
 def ladder_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
     """Return the depth of the ladder: the rung whose number of cells is nearest, in ratio, to epsilon n / (1.15 D).
 
-    Above epsilon = D it is n / 1.15: more cells than rows would only cost roundings.
-
-    Rungs are the levels where the diameter drops, never inside a round of cuts; on a line every third of them; the
-    level at which every cell is a point; and the root. Where no rung is within a factor of 8, the nearest level is
-    taken. A tree with shrinkage loses little by being too deep, and data in few places lose much when it is too
-    shallow; the guarantee is nearly as good as at any depth.
+    Above epsilon = D it is n / 1.15: more cells than rows would only cost roundings. There is a rung below the anchor,
+    if not at the root or where cells are small enough for any data: a tree with shrinkage loses little by being too
+    deep, and data in few places lose much when it is too shallow.
 
     Notation:   D sensitivity    n rows
     """
-    limit = useful_depth(domain, min(limit, LARGEST_LADDER_DEPTH))
-    wanted = max(1.0, min(1.0, float(privacy.epsilon) / privacy.sensitivity) * rows / ROWS_PER_CELL)
-
-    def misfit(level: int) -> float:
-        return abs(math.log2(domain.size(level) / wanted))
-
-    step = LINE_STEP if on_a_line(domain) else 1
-    drops = [level for level in range(1, limit + 1) if domain.diameter(level) < domain.diameter(level - 1)]
-    rungs = [level for level in drops if level % step == 0 or domain.diameter(level) == 0]
-    rung = min((0, *rungs), key=misfit)
-    return min(range(limit + 1), key=misfit) if misfit(rung) > 3 and wanted < domain.size(limit) else rung
+    if not isinstance(domain, Box):
+        return sparse_depth(domain, privacy, rows, limit)
+    anchor = ladder_anchor(domain, privacy, rows, limit)
+    first, limit = rung_below(domain, anchor, limit), min(limit, LARGEST_LADDER_DEPTH)
+    if first == anchor:
+        return anchor
+    wanted = math.log2(max(1.0, min(1.0, float(privacy.epsilon) / privacy.sensitivity) * rows / ROWS_PER_CELL))
+    return min((level for level in drops_of(domain, limit) if level >= first), key=lambda level: abs(level - wanted))
 
 
 def paper_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
@@ -199,18 +247,24 @@ def choose_depth(schedule: ScheduleName, domain: Domain, privacy: Privacy, rows:
     return rules[schedule](domain, privacy, rows, limit)
 
 
-def level_weights(schedule: ScheduleName, domain: Domain, depth: int, *, lazy: bool) -> dict[int, float]:
+def level_weights(
+    schedule: ScheduleName, domain: Domain, depth: int, *, lazy: bool, anchor: int | None = None
+) -> dict[int, float]:
     """Return the weights of the measured levels below the root.
 
     ``every level``: sqrt(Delta_(j-1)), which minimises the paper's bound; ``sparse``: Delta_(j-1)^(1/4) on few levels;
-    ``ladder``: that times the sixth root of the diameter of level j - 1: shrinkage forgives noise in fine cells.
+    ``ladder``: that times the sixth root of the diameter of level j - 1, for shrinkage forgives noise in fine cells; a
+    fixed share for all levels below the anchor.
 
     References: [HVZ23] the remark on optimal noise (with its constant corrected); docs/mathematics.md
     """
     if schedule == "ladder" and not lazy:
-        levels = ladder_levels(domain, depth)
-        fine = {level: domain.total_diameter(level - 1) ** 0.25 for level in levels if level > 0}
-        return {level: weight * domain.diameter(level - 1) ** (1 / 6) for level, weight in fine.items()}
+        anchor = anchor_of(schedule, domain, depth) if anchor is None else anchor
+        levels = [level for level in ladder_levels(domain, depth, anchor) if level > 0]
+        weights = {j: domain.total_diameter(j - 1) ** 0.25 * domain.diameter(j - 1) ** (1 / 6) for j in levels}
+        share = float(LINE_FINE_SHARE if on_a_line(domain) else FINE_SHARE)
+        above, below = (sum(w for j, w in weights.items() if (j > anchor) == fine) for fine in (False, True))
+        return {j: w * (share / below if j > anchor else (1 - share) / above) for j, w in weights.items()}
     if schedule == "every level":
         levels, exponent = list(range(1, depth + 1)), 0.5
     else:
@@ -219,14 +273,21 @@ def level_weights(schedule: ScheduleName, domain: Domain, depth: int, *, lazy: b
 
 
 def tree_budgets(
-    schedule: ScheduleName, domain: Domain, privacy: Privacy, depth: int, *, lazy: bool, root_first: bool
+    schedule: ScheduleName,
+    domain: Domain,
+    privacy: Privacy,
+    depth: int,
+    *,
+    lazy: bool,
+    root_first: bool,
+    anchor: int | None = None,
 ) -> dict[int, Fraction]:
     """Return the budget of every measured level: exact fractions whose sum is epsilon.
 
     Under "replace" the root is public and costs nothing. Under "add-remove" it costs `root_share` if it must be bought
     before the depth is known (`root_first`) and always in the default's schedules; the paper weighs it like the others.
     """
-    weights = level_weights(schedule, domain, depth, lazy=lazy)
+    weights = level_weights(schedule, domain, depth, lazy=lazy, anchor=anchor)
     if privacy.rows_are_public:
         return split_budget(privacy.epsilon, weights)
     if schedule == "every level" and not root_first:
@@ -246,10 +307,17 @@ def root_share(schedule: ScheduleName, privacy: Privacy, *, lazy: bool = False) 
 
 
 def tree_scales(
-    schedule: ScheduleName, domain: Domain, privacy: Privacy, depth: int, *, lazy: bool, root_first: bool
+    schedule: ScheduleName,
+    domain: Domain,
+    privacy: Privacy,
+    depth: int,
+    *,
+    lazy: bool,
+    root_first: bool,
+    anchor: int | None = None,
 ) -> dict[int, Fraction]:
     """Return the noise scale of every measured level: sensitivity / budget."""
-    budgets = tree_budgets(schedule, domain, privacy, depth, lazy=lazy, root_first=root_first)
+    budgets = tree_budgets(schedule, domain, privacy, depth, lazy=lazy, root_first=root_first, anchor=anchor)
     return {level: privacy.scale(budget) for level, budget in budgets.items()}
 
 

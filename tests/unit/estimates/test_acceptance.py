@@ -52,14 +52,14 @@ def test_what_is_near_is_kept_and_what_is_far_is_replaced(box: Box, level: int) 
     differences = haar_differences(raw)
     corner = np.zeros_like(truth)
     corner[0] = 3000
-    far, near = (distance_from_raw(box, mass, differences) for mass in (corner, truth))
+    far, near = (distance_from_raw(box, mass, differences, level) for mass in (corner, truth))
     assert near == pytest.approx(haar_norm(box, haar_differences(truth - raw)))
-    assert keep_or_replace(box, truth, 3000, differences, near * 1.001) is truth
-    replaced = keep_or_replace(box, corner, 3000, differences, near)
+    assert keep_or_replace(box, truth, 3000, differences, near * 1.001, level) is truth
+    replaced = keep_or_replace(box, corner, 3000, differences, near, level)
     assert far > near
     assert replaced.min() >= 0
     assert replaced.sum() == 3000
-    assert distance_from_raw(box, replaced, differences) < far / 2
+    assert distance_from_raw(box, replaced, differences, level) < far / 2
     assert np.array_equal(replaced, closest_rows(box, raw, 3000, level))
 
 
@@ -71,11 +71,12 @@ def test_below_the_level_of_the_search_signed_differences_split() -> None:
     differences = haar_differences(raw)
     corner = np.zeros_like(truth)
     corner[0] = 3000
-    replaced = keep_or_replace(box, corner, 3000, differences, 1.0)
+    replaced = keep_or_replace(box, corner, 3000, differences, 1.0, depth)
     coarse = closest_rows(box, raw.reshape(-1, 4).sum(axis=1), 3000, level)
     assert np.array_equal(replaced.reshape(-1, 4).sum(axis=1), coarse)
-    exact = haar_norm(box, [own - e for own, e in zip(haar_differences(replaced), differences, strict=True)])
-    assert distance_from_raw(box, replaced, differences) >= exact  # fine components count one by one
+    astray = [own - e for own, e in zip(haar_differences(replaced), differences, strict=True)]
+    fine = sum(side_of_cut(box, j) / 4 * np.abs(astray[j - 1]).sum() for j in (12, 13))  # one by one
+    assert distance_from_raw(box, replaced, differences, depth) == pytest.approx(haar_norm(box, astray[:11]) + fine)
 
 
 def test_sides() -> None:

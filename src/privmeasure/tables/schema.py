@@ -20,6 +20,8 @@ from privmeasure.tables.layout import Layout
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from privmeasure.tables.template import Draft
+
 MOST_PROBLEMS = 20
 """That one error lists."""
 
@@ -68,6 +70,25 @@ class Schema:
 
         columns, groups, never = parse_schema(text, name)
         return cls(columns, groups=groups, never=never)
+
+    @staticmethod
+    def template(frame: Any, *, guess: bool = False, declared_categories: bool = False) -> "Draft":
+        """Return a draft from the names and types of a dataframe, never from its values; `complete` fills its gaps.
+
+        With `guess`, names propose kinds and round bounds. `declared_categories` says that the categories of pandas
+        columns were declared, not made of the values that occur, and so are public.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> draft = Schema.template(pa.table({"age": [37], "smoker": [True]}), guess=True)
+            >>> draft.columns["age"]
+            {'type': 'integer', 'low': 0, 'high': 120, 'unit': 'year'}
+            >>> Schema(draft.complete({"age": {"high": 110}}))
+            Schema({'age': Integer, 'smoker': Boolean})
+        """
+        from privmeasure.tables.template import frame_draft
+
+        return frame_draft(frame, guess=guess, declared_categories=declared_categories)
 
     def to_toml(self) -> str:
         """Return the text of a schema file that `from_text` reads back as this schema."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
-from privmeasure.tables.columns.fields import ColumnError, did_you_mean
+from privmeasure.tables.columns.fields import ColumnError, UnfilledError, did_you_mean, told_on_a_screen
 from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, Spot, disagreements, from_fields, to_fields
 
 TOP = ("format", "columns", "group", "never")
@@ -51,20 +51,22 @@ def parse_schema(text: str, name: str) -> Declared:
         raise SchemaError(_broken(str(error), name)) from None
     problems = list(_top_problems(tree))
     columns: dict[str, Column] = {}
+    gaps: dict[str, str] = {}
     declared = tree.get("columns", {})
     for column, fields in declared.items() if isinstance(declared, dict) else ():
         try:
             columns[column] = from_fields(fields)
         except ColumnError as fault:
             problems.append((("columns", column, fault.field), f"column {column!r} {fault.predicate}"))
+            gaps |= fault.gaps if isinstance(fault, UnfilledError) else {}
     if not problems:
         groups = [tuple(group["columns"]) for group in tree.get("group", [])]
         problems = disagreements(columns, groups, tree.get("never", []))
         if not problems:
             return columns, groups, tree.get("never", [])
     lines = key_lines(text)
-    found = [(_line(lines, place), problem) for place, problem in problems]
-    raise SchemaError(*(f"{name}, line {line}: {problem}" for line, problem in sorted(found)))
+    found = sorted((_line(lines, place), problem) for place, problem in problems)
+    raise SchemaError(*told_on_a_screen([f"{name}, line {line}: {told}" for line, told in found], gaps, name=name))
 
 
 def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:

@@ -11,7 +11,7 @@ from privmeasure.tables.columns.base import TO_FILL_IN, AnyColumn, DataColumn, T
 from privmeasure.tables.columns.booleans import Boolean
 from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.columns.dates import Date
-from privmeasure.tables.columns.fields import ColumnError, did_you_mean
+from privmeasure.tables.columns.fields import ColumnError, UnfilledError, did_you_mean
 from privmeasure.tables.columns.fixed import Constant, Drop
 from privmeasure.tables.columns.integers import Integer
 from privmeasure.tables.columns.numbers import Number
@@ -83,8 +83,7 @@ def from_fields(fields: Any) -> Column:
         needs |= known.needs
     unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in needs]
     if unfilled:
-        wanted = "; ".join(f"{field} ({needs[field]})" for field in unfilled)
-        raise ColumnError(f"still has to be filled in: {wanted}.", unfilled[0])
+        raise UnfilledError({field: needs[field] for field in unfilled})
     if "type" not in fields:
         raise ColumnError(f"has no type. Write {needs['type']}.")
     kind: Any = COLUMN_KINDS.get(fields["type"]) if isinstance(fields["type"], str) else None

@@ -9,7 +9,20 @@ from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.load import load
 from privmeasure.releases.table import TableRelease
 from privmeasure.synthesizer import Synthesizer, synthesize
-from privmeasure.tables import Boolean, Category, Constant, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
+from privmeasure.tables import (
+    Boolean,
+    Category,
+    Constant,
+    Date,
+    Datetime,
+    Derived,
+    Drop,
+    Integer,
+    Number,
+    Place,
+    Schema,
+    Time,
+)
 
 __all__ = [
     "PMM",
@@ -23,6 +36,7 @@ __all__ = [
     "Constant",
     "Date",
     "Datetime",
+    "Derived",
     "Drop",
     "Finite",
     "Integer",

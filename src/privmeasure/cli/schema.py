@@ -72,7 +72,7 @@ def check(
       privmeasure schema check people.toml --data people.csv
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.sources.changes import COUNTS_STAMP, count_changes
+    from privmeasure.sources.changes import COUNTS_STAMP, columns_to_count, count_changes
     from privmeasure.sources.lines import UnreadRows
     from privmeasure.tables.advice import schema_advice
 
@@ -81,7 +81,7 @@ def check(
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
         with terminal.progress("counting", shown=voice.in_words):
             table, unread = check_header(data, declared, newlines_in_cells=newlines_in_cells), UnreadRows()
-            columns = [source for name, column in declared.data.items() for source in column.sources(name)]
+            columns = columns_to_count(declared, table.names)
             changes = count_changes(declared, table.batches(columns, unread=unread), unread)
         if voice.json:
             terminal.emit(changes.to_json())
@@ -95,6 +95,8 @@ def check(
             f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
             "them a quote does not end."
         )
+        for name, different in changes.derived.items():
+            print(f"{different:,} rows of {name!r} differ from what is derived for them.")
         print(COUNTS_STAMP)
         return
     remarks, digest = schema_advice(declared), schema_digest(declared.to_json())

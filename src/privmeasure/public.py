@@ -2,6 +2,7 @@
 
 from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.errors import PrivmeasureError
+from privmeasure.evaluation import evaluate
 from privmeasure.mechanisms import PMM, PSMM, Recipe
 from privmeasure.plans.plan import Plan
 from privmeasure.privacy import Privacy
@@ -54,6 +55,7 @@ __all__ = [
     "Synthesizer",
     "TableRelease",
     "Time",
+    "evaluate",
     "load",
     "synthesize",
 ]

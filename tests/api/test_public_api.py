@@ -13,6 +13,7 @@ import privmeasure as pm
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, SpentError
 
 CORE = {
+    "evaluate",
     "PMM",
     "PSMM",
     "Box",

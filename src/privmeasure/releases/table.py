@@ -15,6 +15,8 @@ import numpy as np
 from privmeasure.conditions.sets import Fact
 from privmeasure.domains import Points
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
+from privmeasure.hints import hinted
+from privmeasure.notebook import html_words
 from privmeasure.origin import Origin
 from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
@@ -71,6 +73,7 @@ class TableRelease:
         """The released number of rows."""
         return self.measure.total
 
+    @hinted
     def sample(
         self,
         n: int | None = None,
@@ -272,3 +275,7 @@ class TableRelease:
         """Show the outline."""
         mark = "" if self.private else ", NOT PRIVATE"
         return f"TableRelease({len(self.layout.names)} columns, {self.total} rows{mark})"
+
+    def _repr_html_(self) -> str:
+        """Show what was promised and measured, and the columns, in a notebook."""
+        return html_words(str(self.plan), title=repr(self)) + self.schema._repr_html_()

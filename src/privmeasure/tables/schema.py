@@ -11,6 +11,7 @@ import numpy as np
 
 from privmeasure.domains import Points, Product
 from privmeasure.errors import ArgumentError, DataError, ReleaseFileError, SchemaError
+from privmeasure.notebook import html_table
 from privmeasure.tables.arrow import cast
 from privmeasure.tables.columns.base import DataColumn, Types
 from privmeasure.tables.columns.derived import Derived
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from privmeasure.tables.template import Draft
 
+LONGEST_SHOWN = 60
+"""Letters of a declared value that a notebook shows."""
 MOST_PROBLEMS = 20
 """That one error lists."""
 
@@ -329,6 +332,20 @@ class Schema:
         groups = [group for group in self.groups if set(group) <= set(wanted)]
         return Schema(columns, groups=groups, never=[rule for rule in self.never if _is_about(rule, wanted)])
 
+    def among(self, names: Iterable[str]) -> "Schema":
+        """Return the schema for a comparison of data: columns without them need not be in the table, nor be like ours.
+
+        Derived columns are left out too, since nothing of them is measured.
+        """
+        present = set(names)
+        columns: dict[str, Column] = {}
+        for name, column in self.columns.items():
+            if name in self.data or (present.issuperset(column.sources(name)) and not isinstance(column, Derived)):
+                columns[name] = column
+            elif present.issuperset(column.sources(name)):
+                columns[name] = Drop()
+        return Schema(columns)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by what was declared."""
         return _declared, (dict(self.columns), self.groups, self.never)
@@ -349,6 +366,22 @@ class Schema:
         """Show the columns and their kinds."""
         kinds = ", ".join(f"{name!r}: {type(column).__name__}" for name, column in self.columns.items())
         return f"Schema({{{kinds}}})"
+
+    def _repr_html_(self) -> str:
+        """Show the columns and what is declared of them, in a notebook."""
+        rows = []
+        for name, column in self.columns.items():
+            fields = {field: value for field, value in to_fields(column).items() if field != "type"}
+            told = ", ".join(f"{field} = {_shortened(value)}" for field, value in fields.items())
+            rows.append([name, column.tag(), told])
+        rest = [["groups", "", ", ".join(group)] for group in self.groups] + [["never", "", r] for r in self.never]
+        return html_table(rows + rest, heads=["column", "type", "declared"], title=f"Schema: {len(rows)} columns")
+
+
+def _shortened(value: Any) -> str:
+    """Return a declared value, of a long list or table only how long it is."""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{len(value)} in all" if hasattr(value, "__len__") else text[:60]
 
 
 def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:

@@ -120,6 +120,33 @@ class Synthesizer:
         self._release: Release | None = None
         self._spending = Spending()
 
+    @classmethod
+    def of(cls, mechanism: PMM | PSMM) -> "Synthesizer":
+        """Return a synthesizer of points that runs a mechanism as it was made, such as `PMM.paper`.
+
+        Examples:
+            >>> import numpy as np, privmeasure as pm
+            >>> synth = pm.Synthesizer.of(pm.PMM.paper(pm.Box([(0, 1)]), pm.Privacy(1, "replace")))
+            >>> synth.fit_sample(np.random.default_rng(0).random((1000, 1))).shape
+            (1000, 1)
+        """
+        if not isinstance(mechanism, PMM | PSMM):
+            raise ArgumentError(f"of takes a PMM or a PSMM, got {type(mechanism).__name__}.")
+        flat = isinstance(mechanism, PSMM)
+        made = cls(
+            mechanism.domain,
+            epsilon=mechanism.privacy.epsilon,
+            neighbours=mechanism.privacy.neighbours,
+            rows=mechanism.rows,
+            rows_per_person=mechanism.privacy.rows_per_person,
+            mechanism="psmm" if flat else "pmm",
+            recipe=Recipe(placement=mechanism.placement) if isinstance(mechanism, PSMM) else mechanism.recipe,
+            depth=mechanism.depth,
+            threads=mechanism.threads,
+        )
+        made.mechanism = mechanism  # with what only a mechanism knows, max_cells
+        return made
+
     def _choose(self, mechanism: MechanismName, recipe: Recipe, depth: int | None) -> tuple[MechanismName, str]:
         """Return a mechanism and why: from public values, the number of columns above all."""
         if mechanism != "auto":

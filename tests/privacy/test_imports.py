@@ -24,7 +24,7 @@ LAYERS = [
     {"sources", "releases"},
     {"mechanisms", "metrics", "testing"},
     {"synthesizer", "ledger", "evaluation"},
-    {"report", "cli", "public"},
+    {"report", "cli", "public", "theory"},
 ]
 """A room may import rooms of its own layer or below. A new room must be given a layer here."""
 
@@ -54,6 +54,7 @@ PUBLIC = [
     "spending",
     "notebook",
     "hints",
+    "theory",
     "domains",
     "transport",
     "noise",

@@ -16,7 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import Box, Categories, Circle, Domain, Floats, Integers, Nullable, Points, Product, Sphere
+from privmeasure.domains import (
+    Box,
+    Categories,
+    Circle,
+    Domain,
+    Finite,
+    Floats,
+    Integers,
+    Nullable,
+    Points,
+    Product,
+    Sphere,
+)
 from privmeasure.errors import ArgumentError
 from privmeasure.metrics.wasserstein import sliced_wasserstein
 from privmeasure.notebook import html_table
@@ -215,7 +227,7 @@ def _axes(domain: Domain) -> list[_Axis]:
         return [_Axis(domain.low, domain.low + domain.period)]
     if isinstance(domain, Sphere):
         return [_Axis(-180, 180), _Axis(-90, 90)]
-    if isinstance(domain, Categories):
+    if isinstance(domain, Categories | Finite):
         return [_Axis(0, 1, domain.count)]
     raise ArgumentError(f"fidelity does not know how to compare columns of {type(domain).__name__}.")
 

@@ -38,7 +38,7 @@ def find_gaps(text: str) -> list[Gap]:
         Gap(name, field, _what(fields, field), lines["columns", name, field])
         for name, fields in _columns(text).items()
         for field, value in fields.items()
-        if value == TO_FILL_IN
+        if value == TO_FILL_IN and field in _needed()
     ]
     return sorted(found, key=lambda gap: gap.line)
 
@@ -59,8 +59,7 @@ def fill_gap(text: str, gap: Gap, reply: str) -> str:
     """
     fields = _columns(text)[gap.column]
     value = _read_reply(gap.field, reply)
-    needed = {need for kind in COLUMN_KINDS.values() for need, _ in kind.needs}
-    settled = {field: v for field, v in fields.items() if v != TO_FILL_IN or field in needed}
+    settled = {field: v for field, v in fields.items() if v != TO_FILL_IN or field != "nullable"}
     try:
         from_fields({**settled, gap.field: value})
     except UnfilledError:
@@ -82,6 +81,11 @@ def reopen_gap(text: str, column: str, field: str) -> str:
     shown = re.escape(value_text(found))
     lines[line - 1] = re.sub(rf"({_key(field)}\s*=\s*){shown}", r'\g<1>"?"', lines[line - 1], count=1)
     return "".join(lines)
+
+
+def _needed() -> set[str]:
+    """Return the fields whose "?" is a gap; elsewhere it may be a value like any other."""
+    return {"type", "nullable"} | {need for kind in COLUMN_KINDS.values() for need, _ in kind.needs}
 
 
 def _columns(text: str) -> dict[str, dict[str, Any]]:

@@ -54,11 +54,11 @@ def test_inline_tables_and_a_file_without_a_last_line_end():
 
 def test_what_is_asked_says_what_to_write():
     asked = {
-        gap.field: gap.what for gap in find_gaps('[columns.a]\ntype="category"\nvalues="?"\nnullable="?"\nweight="?"')
+        gap.field: gap.what for gap in find_gaps('[columns.a]\ntype="category"\nvalues="?"\nnullable="?"\nunknown="?"')
     }
     assert asked["values"].startswith("the list of values")
     assert asked["nullable"].startswith("Whether cells may be missing")
-    assert asked["weight"].startswith("How much this column counts")
+    assert "unknown" not in asked  # there it is a value
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,11 @@ def to_fields(column: Column, *, native: bool = False) -> dict[str, Any]:
     """Return the fields of a column as JSON has them, or (native) with dates as TOML has them."""
     kept = (date, datetime, time) if native else ()
     fields = msgspec.to_builtins(column, builtin_types=kept)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+    return {name: _lists(value) for name, value in fields.items()}
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(v) for v in value] if isinstance(value, tuple) else value
 
 
 def schema_format(columns: Mapping[str, Column]) -> int:

@@ -10,6 +10,7 @@ import msgspec
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
+from privmeasure.tables.columns.derived import Derived
 from privmeasure.tables.columns.fields import ColumnError, UnfilledError, did_you_mean
 from privmeasure.tables.columns.kinds import COLUMN_KINDS, from_fields
 from privmeasure.tables.dictionaries import NO, YES, read_values
@@ -67,6 +68,8 @@ def fill_gap(text: str, gap: Gap, reply: str) -> str:
     except ColumnError as fault:
         if gap.field != "type" or fault.field == "type":  # a new type has fields of its own, which are asked for next
             raise
+    if value == Derived.tag() and gap.field == "type":
+        text = re.sub(r"(?m)^format\s*=\s*1\b", "format = 2", text, count=1)
     needs = [need for need, _ in COLUMN_KINDS[value].needs if need not in fields] if gap.field == "type" else []
     return _replaced(text, gap, value_text(value), needs)
 

@@ -41,6 +41,8 @@ Sort = OneOf["whole", "number", "text", "boolean", "date", "datetime", "time"]
 Values = Any
 """The values of all rows: floats with NaN for whole and number, an Arrow array for all other sorts."""
 
+LONGEST_DERIVED_TEXT = 1_000
+"""Letters: longer texts are missing."""
 NUMERIC_SORTS = ("whole", "number")
 DAYS = ("date", "datetime")
 DATE_PARTS = {
@@ -303,7 +305,7 @@ class _Rows:
         if name == "left":
             return pc.utf8_slice_codeunits(first, 0, int(parts[1][0]) if self._rows else 0)
         if name == "concat":
-            return pc.binary_join_element_wise(*parts, "")
+            return _concatenated(parts)
         if name == "coalesce":
             return _coalesce(parts)
         return self._look_up(_texts(first))
@@ -355,6 +357,17 @@ def _years_between(early: "pa.Array", late: "pa.Array") -> Floats:
     )
     before = (m1 < m0) | ((m1 == m0) & (d1 < d0))
     return np.asarray(y1 - y0 - before, np.float64)
+
+
+def _concatenated(parts: "Sequence[pa.Array]") -> "pa.Array":
+    """Return texts one after the other; missing where that would be too long, so that no schema fills the memory."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = np.sum([_floats(pc.utf8_length(part)) for part in parts], axis=0)
+    fits = pa.array(lengths <= LONGEST_DERIVED_TEXT)
+    kept = [pc.if_else(fits, part, pa.scalar(None, part.type)) for part in parts]
+    return pc.binary_join_element_wise(*kept, "")
 
 
 def _coalesce(parts: Sequence[Values]) -> Values:

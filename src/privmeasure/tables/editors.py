@@ -62,7 +62,7 @@ def _one_of() -> dict[str, Any]:
     kinds = list(COLUMN_KINDS.items())
     return {
         "type": "object",
-        "required": ["type"],
+        "anyOf": [{"required": ["type"]}, {"required": ["derive"]}],  # what is derived need not say so
         "properties": {"type": {"description": "What the column holds.", "enum": [tag for tag, _ in kinds]}},
         "allOf": [
             {

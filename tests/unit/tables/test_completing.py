@@ -76,6 +76,13 @@ def test_a_reply_that_cannot_be(text, reply, told):
         fill_gap(text, find_gaps(text)[0], reply)
 
 
+def test_a_derived_column_brings_its_format():
+    text = 'format = 1\n[columns.a]\ntype = "boolean"\n[columns.b]\ntype = "?"\n'
+    filled = replies(text, "derived", "text(a)")
+    assert filled.startswith("format = 2\n")
+    assert filled.endswith('type = "derived"\nderive = "text(a)"\n')
+
+
 def test_a_field_is_opened_again():
     text = '[columns.a]\ntype = "integer"\nlow = 90 # years\nhigh = "?"'
     assert reopen_gap(text, "a", "low") == text.replace("90", '"?"')

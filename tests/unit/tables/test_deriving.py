@@ -439,6 +439,26 @@ def test_never_is_about_columns_with_data():
         fit(schema)
 
 
+def test_no_schema_fills_the_memory():
+    grow = {f"x{i}": Derived(f"concat(x{i - 1}, x{i - 1})") for i in range(1, 40)}
+    made = Schema({"city": Category(["Bern"]), "x0": Derived("concat(city, city)"), **grow}).derive(np.zeros((2, 1)))
+    assert made["x6"].to_pylist() == ["Bern" * 128] * 2
+    assert made["x39"].to_pylist() == [None] * 2
+
+
+@pytest.mark.parametrize("resolution", ["100ns", "1us", "1ms", "7min"])
+def test_times_of_any_resolution(resolution):
+    schema = Schema(
+        {
+            "seen": Datetime("2020-01-01", "2022-12-31", resolution=resolution),
+            "at": Time(resolution=resolution if resolution != "7min" else "5min"),
+            "hour": Derived("hour(seen) * 100 + hour(at)"),
+        }
+    )
+    points = schema.encode(pa.table({"seen": ["2021-05-06T07:45:00.123456789"], "at": ["13:15:01.123456789"]}))
+    assert schema.derive(points)["hour"].tolist() == [713]
+
+
 def test_only():
     few = SMALL.only(["seen", "year"])
     assert few.columns["canton"] == Drop(optional=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.tables.columns.base import Changes
-from privmeasure.tables.deriving import differs
+from privmeasure.tables.derived_values import differs
 
 if TYPE_CHECKING:
     import pyarrow as pa

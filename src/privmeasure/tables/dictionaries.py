@@ -12,6 +12,7 @@ from typing import Any
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN, DataColumn
+from privmeasure.tables.columns.booleans import FALSE, TRUE
 from privmeasure.tables.columns.fields import did_you_mean
 from privmeasure.tables.columns.kinds import COLUMN_KINDS
 from privmeasure.tables.importers import IMPORTED
@@ -113,21 +114,13 @@ def _fields(entry: Mapping[str, str]) -> dict[str, Any]:
     if kind in ("number", "integer"):
         known = {bound: _number(entry[bound], bound) for bound in ("low", "high") if bound in entry}
         known |= {"unit": entry["unit"]} if "unit" in entry else {}
-        known |= (
-            {"decimals": _number(entry["decimals"], "decimals")}
-            if {"decimals"} & set(entry) and kind == "number"
-            else {}
-        )
+        if kind == "number" and "decimals" in entry:
+            known["decimals"] = _number(entry["decimals"], "decimals")
     elif kind in ("date", "datetime", "time"):
-        known = {
-            field: entry[field]
-            for field in ("low", "high", "format")
-            if field in entry and (kind != "time" or field == "format")
-        }
+        stated_here = ("format",) if kind == "time" else ("low", "high", "format")
+        known = {field: entry[field] for field in stated_here if field in entry}
     elif kind == "category" and values:
         known = {"values": values} | ({"ordered": True} if word in ("ordinal", "ordered") else {})
-    elif kind == "boolean" and len(values) == 2:
-        known = {"true": [str(values[0])], "false": [str(values[1])]}
     elif kind == "constant" and values:
         known = {"value": values[0]}
     return COLUMN_KINDS[kind].sketch(*dict(COLUMN_KINDS[kind].needs), **known, **common)
@@ -144,6 +137,8 @@ def _kind(word: str, entry: Mapping[str, str], values: list[Any]) -> str | None:
             f"column {entry['name']!r} has the type {entry['type']!r}, which is unknown.{hint} Write one of "
             f"{', '.join(TYPE_WORDS)}."
         )
+    if known[word] == "boolean" and any(str(value).lower() not in (*TRUE, *FALSE) for value in values):
+        return "category"  # which of them is true, only a person knows
     return "category" if values and known[word] in ("number", "integer") else known[word]
 
 

@@ -25,7 +25,8 @@ from privmeasure.tables.columns.kinds import (
     schema_format,
     to_fields,
 )
-from privmeasure.tables.deriving import Derivation, derivations, derive, needed_names
+from privmeasure.tables.derived_values import derive
+from privmeasure.tables.deriving import Derivation, derivations, needed_names
 from privmeasure.tables.expressions import names_in
 from privmeasure.tables.layout import Layout
 

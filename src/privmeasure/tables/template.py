@@ -100,7 +100,7 @@ def draft(names: Sequence[str], types: Types | None = None, *, guess: bool = Fal
         raise SchemaError(f"More than one column is named {', '.join(map(repr, repeated))}. Rename them first.")
     stored = dict(zip(names, [None] * len(names) if types is None else types, strict=True))
     places = places_by_name(names) if guess else {}
-    parts = {place["longitude"]: None for place in places.values()}  # a place stands where its latitude stood
+    parts = {place["longitude"] for place in places.values()}  # a place stands where its latitude stood
     sketches: dict[str, Sketch] = {}
     for name, type in stored.items():
         place = next((title for title, place in places.items() if place["latitude"] == name), None)

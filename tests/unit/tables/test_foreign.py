@@ -22,6 +22,7 @@ grade,ordinal,,,low|mid|high,,,,yes
 code,,,,"01,02",,,,yes
 ward,integer,,,"1, North | 2, South",,,,yes
 smoker,yes/no,,,"ja;nein",,,,yes
+drinker,yes/no,,,"0, No | 1, Yes",,,,yes
 born,date,1900-01-01,2020-12-31,,,,,yes
 seen,datetime,2020-01-01T00:00:00,2021-01-01T00:00:00,,,,,yes
 at,time,,,,,,,yes
@@ -39,7 +40,8 @@ def test_a_data_dictionary():
         "grade": Category(["low", "mid", "high"], ordered=True),
         "code": Category(["01", "02"]),
         "ward": Category([1, 2]),
-        "smoker": Boolean(true=["ja"], false=["nein"]),
+        "smoker": Category(["ja", "nein"]),
+        "drinker": Boolean(),
         "born": Date("1900-01-01", "2020-12-31"),
         "seen": Datetime("2020-01-01", "2021-01-01"),
         "at": Time(),

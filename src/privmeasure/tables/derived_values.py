@@ -11,12 +11,14 @@ import numpy as np
 
 from privmeasure.domains import Bools, Floats
 from privmeasure.domains.line import LARGEST_INTEGER
-from privmeasure.tables.arrow import floats, is_number, nulls_where, numbers
+from privmeasure.tables.arrow import by_distinct, floats, is_number, nulls_where
 from privmeasure.tables.columns.base import DataColumn
 from privmeasure.tables.columns.booleans import Boolean
+from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.columns.clock import floor_days
 from privmeasure.tables.columns.dates import Date
 from privmeasure.tables.columns.derived import Derived
+from privmeasure.tables.columns.numbers import Number
 from privmeasure.tables.columns.times import Datetime, Time
 from privmeasure.tables.deriving import DATE_PARTS, NUMERIC_SORTS, Derivation, Sort, Values, looked_up
 from privmeasure.tables.expressions import Call, Expression, Literal
@@ -182,31 +184,24 @@ def _texts(value: Values) -> "pa.Array":
 
 def differs(derivation: Derivation, value: Values, real: "pa.Array") -> Bools:
     """Say for which rows the table has another value than the one that is derived. CONFIDENTIAL."""
-    import pyarrow as pa
-
     made = derivation.cells(value)
-    if derivation.sort == "text":
-        texts = (
-            real.cast(pa.string())
-            if not pa.types.is_dictionary(real.type)
-            else real.cast(real.type.value_type).cast(pa.string())
-        )
-        one, two = (np.asarray(array.to_numpy(zero_copy_only=False), object) for array in (made, texts))
-        return np.asarray(one != two, bool)
-    reader = _reader(derivation.sort)
-    one, two = (reader(array) for array in (made, real))
+    column = _reader(derivation.sort, made)
+    one, two = (by_distinct(array, lambda plain: column.read(plain, 0)) for array in (made, real))
     same = np.isclose(one, two, rtol=1e-9, atol=1e-12) | (np.isnan(one) & np.isnan(two))
     return np.asarray(~same, bool)
 
 
-def _reader(sort: Sort) -> "Callable[[pa.Array], Floats]":
-    """Return how cells of any type are read as a sort: by the kinds of columns that know it."""
-    if sort in NUMERIC_SORTS:
-        return numbers
-    columns: dict[Sort, DataColumn] = {
-        "boolean": Boolean(nullable=True),
-        "date": Date("0001-01-01", "9999-12-31", nullable=True),
-        "datetime": Datetime("1700-01-01", "2200-12-31", resolution="1s", nullable=True),
-        "time": Time(resolution="1s", nullable=True),
-    }
-    return lambda array: columns[sort].encode([array])[:, 0]
+def _reader(sort: Sort, made: "pa.Array") -> DataColumn:
+    """Return the kind of column that reads cells of a sort, of any type; of texts, those that were made."""
+    match sort:
+        case "text":
+            return Category(tuple(made.unique().drop_null().to_pylist()) or ("",))
+        case "boolean":
+            return Boolean()
+        case "date":
+            return Date("0001-01-01", "9999-12-31")
+        case "datetime":
+            return Datetime("1700-01-01", "2200-12-31", resolution="1s")
+        case "time":
+            return Time(resolution="1s")
+    return Number(-1e300, 1e300)

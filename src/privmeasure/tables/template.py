@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from privmeasure.errors import SchemaError
+from privmeasure.errors import DataError, SchemaError
 from privmeasure.tables.arrow import plain_type
 from privmeasure.tables.columns.base import TO_FILL_IN, Sketch, Types
 from privmeasure.tables.columns.categories import Category
@@ -120,6 +121,8 @@ def frame_draft(frame: Any, *, guess: bool = False, declared_categories: bool = 
 
     Guarantee:  privacy  the frame is cut to no rows at all before anything is asked of it
     """
+    if isinstance(frame, str | Path):
+        raise DataError("A template is made of a dataframe. For a file there is `privmeasure schema init`.")
     empty = _without_rows(frame)
     table, kind = to_arrow(empty)
     declared = _categories_of(empty, kind, pandas_too=declared_categories)

@@ -485,6 +485,18 @@ def test_rows_that_differ_are_counted():
     assert count_changes(schema, [texts]).to_json()["derived"] == {"canton": {"different": 1}}
 
 
+def test_odd_cells_differ_and_raise_nothing():
+    odd = pa.array([b"BE", b"\xff\xfe", None], pa.binary()).view(pa.string())
+    schema = Schema({name: SMALL.columns[name] for name in ("city", "canton")})
+    rows = pa.table({"city": ["Bern", "Genf", None], "canton": odd})
+    assert count_changes(schema, [rows]).to_json()["derived"] == {"canton": {"different": 1}}
+    coded = rows.set_column(1, "canton", pa.array(["BE", "GE", "GE"]).dictionary_encode())
+    assert count_changes(schema, [coded]).to_json()["derived"] == {"canton": {"different": 1}}
+    years = pa.table({"seen": ["2021-01-01"] * 3, "year": odd})
+    dated = Schema({name: SMALL.columns[name] for name in ("seen", "year")})
+    assert count_changes(dated, [years]).to_json()["derived"] == {"year": {"different": 3}}
+
+
 @pytest.mark.parametrize(
     ("text", "real"),
     [

@@ -101,3 +101,5 @@ def test_a_draft_is_completed_by_columns_and_by_fields():
         draft.complete({"age": {"low": 0, "high": 120}})
     with pytest.raises(DataError, match="must be a dataframe"):
         Schema.template(3)
+    with pytest.raises(DataError, match="privmeasure schema init"):
+        Schema.template("people.csv")

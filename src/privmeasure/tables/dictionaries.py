@@ -33,7 +33,7 @@ HEADS = {
 }
 """The columns of a dictionary, and what else they are called."""
 TYPE_WORDS = {
-    "number": "number numeric float double real decimal continuous",
+    "number": "number numeric float double real decimal continuous calc slider",
     "integer": "integer int count whole discrete",
     "category": "category categorical factor nominal ordinal ordered enum radio dropdown string text char character",
     "boolean": "boolean bool logical binary flag yesno checkbox truefalse",
@@ -41,7 +41,7 @@ TYPE_WORDS = {
     "datetime": "datetime timestamp",
     "time": "time",
     "constant": "constant",
-    "drop": "drop id identifier key name freetext notes",
+    "drop": "drop id identifier key name freetext notes file descriptive",
 }
 """Our kinds, and what dictionaries call them."""
 YES, NO = ("yes", "y", "true", "1", "x"), ("no", "n", "false", "0", "")
@@ -88,14 +88,20 @@ def _delimiter(text: str) -> str:
 
 def _heads(header: list[str], name: str) -> list[str | None]:
     """Return what each column of the dictionary is, None for what we do not use."""
-    known = {word: head for head, words in HEADS.items() for word in words.split()}
-    heads = [known.get(cell.strip().lower().split(" ")[0]) for cell in header]
+    heads = [_head(cell) for cell in header]
     if "name" not in heads:
         raise SchemaError(
             f"{name} has no column of names. A data dictionary is a CSV file with a header such as "
             "name,type,low,high,values,label and a row for each column of the table."
         )
     return [head if head not in heads[:i] else None for i, head in enumerate(heads)]
+
+
+def _head(cell: str) -> str | None:
+    """Return what a column of the dictionary is called here: "Field Type" is a type, "Required Field?" required."""
+    known = {word: head for head, words in HEADS.items() for word in words.split()}
+    found = [known[word] for word in re.findall(r"[a-z]+", cell.lower()) if word in known]
+    return next((head for head in reversed(found) if head != "name"), found[0] if found else None)
 
 
 def _fields(entry: Mapping[str, str]) -> dict[str, Any]:
@@ -139,6 +145,8 @@ def _kind(word: str, entry: Mapping[str, str], values: list[Any]) -> str | None:
         )
     if known[word] == "boolean" and any(str(value).lower() not in (*TRUE, *FALSE) for value in values):
         return "category"  # which of them is true, only a person knows
+    if known[word] == "category" and not values and {"low", "high"} <= set(entry):
+        return "number"  # a field of a form, in which numbers are typed
     return "category" if values and known[word] in ("number", "integer") else known[word]
 
 

@@ -109,7 +109,7 @@ def _draft(body: list[Token], enums: Mapping[str, list[Any]]) -> Draft:
 
 
 def _column(part: list[Token], enums: Mapping[str, list[Any]]) -> _Column:
-    words = [token.lower() for _, token in part]
+    words = ["" if kind == "text" else token.lower() for kind, token in part]
     sizes = [token for _, token in _inside(part, 2) if token != ","] if words[2:3] == ["("] else []
     found = _Column(words[1], sizes, required=_follows(words, "not", "null"), key=_follows(words, "primary", "key"))
     found.required |= found.key
@@ -161,6 +161,7 @@ def _checks(part: list[Token], columns: Mapping[str, _Column]) -> None:
 
 
 def _compare(tokens: list[Token], columns: Mapping[str, _Column]) -> None:
+    tokens = _without_casts(tokens)
     words = [token.lower() if kind == "word" else token for kind, token in tokens]
     if "or" in words or "not" in words:
         return
@@ -192,6 +193,16 @@ def _compare(tokens: list[Token], columns: Mapping[str, _Column]) -> None:
     for name, said in found.items():
         columns[name].values = said.pop("values", columns[name].values)
         columns[name].bounds |= said
+
+
+def _without_casts(tokens: list[Token]) -> list[Token]:
+    """Return the words without types after two colons, as dumps have them: 0::double precision."""
+    kept: list[Token] = []
+    cast = False
+    for kind, token in tokens:
+        cast = token == "::" or (cast and kind == "word" and token.lower() not in ("and", "or"))
+        kept += [] if cast else [(kind, token)]
+    return kept
 
 
 def _value(tokens: list[Token]) -> tuple[Any, list[Token]]:

@@ -62,6 +62,26 @@ def text_of(delimiter):
     return out.getvalue()
 
 
+def test_a_dictionary_of_a_form():
+    text = (
+        "Variable / Field Name,Form Name,Field Type,Field Label,"
+        '"Choices, Calculations, OR Slider Labels",Text Validation Type,Text Validation Min,Text Validation Max,'
+        "Required Field?\n"
+        'sex,base,radio,Sex at birth,"1, Female | 2, Male",,,,y\n'
+        "weight,base,text,In kg,,number,0,300,\n"
+        "smoker,base,yesno,,,,,,y\n"
+        "remarks,base,notes,,,,,,\n"
+    )
+    draft = from_dictionary(text)
+    assert draft.complete() == {
+        "sex": Category([1, 2]),
+        "weight": Number(0, 300, nullable=True),
+        "smoker": Boolean(),
+        "remarks": Drop(),
+    }
+    assert draft.notes == {"sex": "Sex at birth", "weight": "In kg"}
+
+
 def test_what_a_dictionary_leaves_open():
     draft = from_dictionary("name,type,low\na,int,3\nb,,\nc,text,\nd,float,\n")
     assert draft.columns == {
@@ -209,6 +229,26 @@ def test_create_table():
         "told": {"type": "category", "values": "?", "nullable": True},
     }
     assert draft.notes["the age"] == "in years"
+
+
+def test_a_dump_of_a_database():
+    text = """
+    CREATE TABLE public.visits (
+        id integer GENERATED ALWAYS AS IDENTITY,
+        name character varying(20) DEFAULT 'serial not null'::character varying,
+        age double precision NOT NULL,
+        seen timestamp without time zone DEFAULT now() NOT NULL,
+        CONSTRAINT ages CHECK (((age >= (0)::double precision) AND (age <= (120)::double precision))),
+        CONSTRAINT odd CHECK ((name ~ 'x'::text))
+    );
+    ALTER TABLE public.visits OWNER TO somebody;
+    """
+    assert from_sql(text).columns == {
+        "id": {"type": "drop"},
+        "name": {"type": "category", "values": "?", "nullable": True},
+        "age": {"type": "number", "low": 0, "high": 120},
+        "seen": {"type": "datetime", "low": "?", "high": "?"},
+    }
 
 
 def test_the_table_that_is_meant():

@@ -108,6 +108,9 @@ class TableRelease:
     ) -> "Iterator[pa.Table]":
         """Yield the rows of `sample` as tables of at most 131,072 rows; there is at least one, which may be empty."""
         wanted = asked(self.schema, where, types=self._storage())
+        check_draw(n, seed, order, "rows")
+        if wanted.clauses and n is not None:
+            order = "random"  # the first rows that are fine must not all come from the first cells
 
         def rows(count: int | None, seed: int | None, then: Callable[[Points], Any]) -> "Iterator[pa.Table]":
             return self.measure.chosen(
@@ -123,7 +126,6 @@ class TableRelease:
 
         if not wanted.clauses:
             return self._some(rows(n, seed, self._decoded))
-        check_draw(n, seed, order, "rows")
 
         def met(points: Points) -> "pa.Table":
             return self._decoded(points[wanted.holds(self.schema, points)])

@@ -2,6 +2,7 @@
 
 from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.errors import PrivmeasureError
+from privmeasure.evaluation import evaluate
 from privmeasure.mechanisms import PMM, PSMM, Recipe
 from privmeasure.plans.plan import Plan
 from privmeasure.privacy import Privacy
@@ -9,7 +10,20 @@ from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.load import load
 from privmeasure.releases.table import TableRelease
 from privmeasure.synthesizer import Synthesizer, synthesize
-from privmeasure.tables import Boolean, Category, Constant, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
+from privmeasure.tables import (
+    Boolean,
+    Category,
+    Constant,
+    Date,
+    Datetime,
+    Derived,
+    Drop,
+    Integer,
+    Number,
+    Place,
+    Schema,
+    Time,
+)
 
 __all__ = [
     "PMM",
@@ -23,6 +37,7 @@ __all__ = [
     "Constant",
     "Date",
     "Datetime",
+    "Derived",
     "Drop",
     "Finite",
     "Integer",
@@ -40,6 +55,7 @@ __all__ = [
     "Synthesizer",
     "TableRelease",
     "Time",
+    "evaluate",
     "load",
     "synthesize",
 ]

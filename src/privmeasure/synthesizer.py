@@ -8,9 +8,11 @@ from typing import Any, Literal, cast
 from privmeasure.counts import Source, is_source
 from privmeasure.domains import Box, Domain, Points
 from privmeasure.errors import ArgumentError, DataError, SpentError
+from privmeasure.hints import hinted
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
 from privmeasure.mechanisms.base import Mechanism, presentable
 from privmeasure.noise.entropy import Key
+from privmeasure.notebook import html_table
 from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
 from privmeasure.plans.promise import Promise
 from privmeasure.plans.recipe import DEFAULT
@@ -60,6 +62,7 @@ class Synthesizer:
         ('DataFrame', ['age', 'sex'], 1000)
     """
 
+    @hinted
     def __init__(
         self,
         space: Domain | Schema,
@@ -117,6 +120,33 @@ class Synthesizer:
         self._release: Release | None = None
         self._spending = Spending()
 
+    @classmethod
+    def of(cls, mechanism: PMM | PSMM) -> "Synthesizer":
+        """Return a synthesizer of points that runs a mechanism as it was made, such as `PMM.paper`.
+
+        Examples:
+            >>> import numpy as np, privmeasure as pm
+            >>> synth = pm.Synthesizer.of(pm.PMM.paper(pm.Box([(0, 1)]), pm.Privacy(1, "replace")))
+            >>> synth.fit_sample(np.random.default_rng(0).random((1000, 1))).shape
+            (1000, 1)
+        """
+        if not isinstance(mechanism, PMM | PSMM):
+            raise ArgumentError(f"of takes a PMM or a PSMM, got {type(mechanism).__name__}.")
+        flat = isinstance(mechanism, PSMM)
+        made = cls(
+            mechanism.domain,
+            epsilon=mechanism.privacy.epsilon,
+            neighbours=mechanism.privacy.neighbours,
+            rows=mechanism.rows,
+            rows_per_person=mechanism.privacy.rows_per_person,
+            mechanism="psmm" if flat else "pmm",
+            recipe=Recipe(placement=mechanism.placement) if isinstance(mechanism, PSMM) else mechanism.recipe,
+            depth=mechanism.depth,
+            threads=mechanism.threads,
+        )
+        made.mechanism = mechanism  # with what only a mechanism knows, max_cells
+        return made
+
     def _choose(self, mechanism: MechanismName, recipe: Recipe, depth: int | None) -> tuple[MechanismName, str]:
         """Return a mechanism and why: from public values, the number of columns above all."""
         if mechanism != "auto":
@@ -156,6 +186,7 @@ class Synthesizer:
         vars(self).update(vars(made) | {"_spending": self._spending})  # what was given back to a ledger stays so
         return self
 
+    @hinted
     def plan(self, rows: int | None = None, *, simulate: int = 0) -> Promise:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing.
 
@@ -321,6 +352,7 @@ class Synthesizer:
         plan: Promise = self.release_.plan
         return plan
 
+    @hinted
     def sample(
         self, n: int | None = None, *, seed: int | None = None, order: Order = "random", where: str | None = None
     ) -> Any:
@@ -335,9 +367,48 @@ class Synthesizer:
             raise ArgumentError("where needs a table with named columns: give the synthesizer a Schema.")
         return release.sample(n, seed=seed, order=order, threads=self._threads)
 
+    def fit_sample(self, data: Any, n: int | None = None, *, seed: int | None = None, where: str | None = None) -> Any:
+        """Fit the data, once, and return synthetic rows in their form: `fit(data).sample(n)`.
+
+        The release stays, as `release_`: more rows from it cost nothing.
+
+        Examples:
+            >>> import numpy as np, privmeasure as pm
+            >>> synth = pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours="replace")
+            >>> synth.fit_sample(np.full(900, 0.5), 5).shape
+            (5, 1)
+        """
+        try:
+            self.fit(data)
+        finally:
+            del data  # the frame of this call stays with an error
+        return self.sample(n, seed=seed, where=where)
+
     def save(self, path: str | Path) -> None:
         """Write the release to one file, which `privmeasure.load` reads."""
         self.release_.save(path)
+
+    def __repr__(self) -> str:
+        """Show the outline: what is public, and whether something was spent."""
+        space = f"{len(self.schema.data)} columns" if self.schema is not None else type(self.domain).__name__
+        promise = f"epsilon={float(self.privacy.epsilon):g}, neighbours={self.privacy.neighbours!r}"
+        return f"Synthesizer({space}, {promise}, {self._state})"
+
+    @property
+    def _state(self) -> str:
+        return "released" if self._release is not None else "spent without a release" if self.spent else "not fitted"
+
+    def _repr_html_(self) -> str:
+        """Show what is public, and the release if there is one, in a notebook."""
+        kept = [(name, value) for name, value in self._params.items() if name != "space" and value is not None]
+        parts = [html_table(kept, title=repr(self))]
+        if self._release is not None:
+            parts.append(cast(Any, self._release)._repr_html_())
+        elif self.schema is not None:
+            parts.append(self.schema._repr_html_())
+        else:
+            parts.append(html_table([["space", self.domain]]))
+        return "".join(parts)
 
 
 def _bare(error: BaseException) -> BaseException:
@@ -347,6 +418,7 @@ def _bare(error: BaseException) -> BaseException:
     return error
 
 
+@hinted
 def synthesize(
     X: Any,  # noqa: N803 - the name that everyone gives to a data matrix
     *,

@@ -32,6 +32,7 @@ FRICTIONLESS = {
         {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}},
     ]
 }
+DICTIONARY = "name,type,low,high,values\nage,integer,17,90,\nsex,category,,,F;M\nincome,number,0,100000,\nname,id,,,\n"
 PROMISE = ["--epsilon", "1", "--neighbours", "add-remove"]
 FIT = ["fit", "people.csv", "--schema", "people.toml", *PROMISE, "-o", "new.release"]
 BOOKED = [*FIT, "--ledger", "book.sqlite", "--dataset", "people"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from cli_shelf import FIT, FRICTIONLESS, SCHEMA, check_message, table
+from cli_shelf import DICTIONARY, FIT, FRICTIONLESS, SCHEMA, check_message, table
 
 from privmeasure import cli
 
@@ -20,6 +20,7 @@ def shelf(tmp_path_factory):
     pyarrow.parquet.write_table(table(), folder / "people.parquet")
     (folder / "people.toml").write_text(SCHEMA)
     (folder / "frictionless.json").write_text(json.dumps(FRICTIONLESS))
+    (folder / "dictionary.csv").write_text(DICTIONARY)
     before = Path.cwd()
     os.chdir(folder)
     try:

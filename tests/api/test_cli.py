@@ -19,6 +19,7 @@ from privmeasure.cli import terminal
 from privmeasure.ledger import Ledger
 from privmeasure.tables import Schema
 from privmeasure.tables.columns.kinds import COLUMN_KINDS
+from privmeasure.tables.deriving import FUNCTIONS
 from privmeasure.tables.facts import forbidden_pairs
 from privmeasure.tables.template import guide_lines
 
@@ -329,7 +330,7 @@ def test_the_page_of_schemas(folder):
     """Its schemas are read, its code runs, the two forms of the example are the same, and no field is left out."""
     text = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
     texts = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    pieces = [piece if "format = 1" in piece else f"format = 1\n{piece}" for piece in texts]
+    pieces = [piece if "format = " in piece.split("[")[0] else f"format = 1\n{piece}" for piece in texts]
     schemas = [Schema.from_text(piece) for piece in pieces]
     for schema in schemas:
         forbidden_pairs(schema)
@@ -340,6 +341,7 @@ def test_the_page_of_schemas(folder):
     used = {type(column) for column in schemas[0].columns.values()}
     assert used == set(COLUMN_KINDS.values())
     assert f"```text\n{chr(10).join(guide_lines())}\n```" in text
+    assert f"```text\n{chr(10).join(FUNCTIONS)}\n```" in text
     for tag, kind in COLUMN_KINDS.items():
         assert re.search(rf"^## .*\b{tag}\b", text, re.MULTILINE), tag
         for field in kind.__struct_fields__:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "privmeasure"
 
-COMMANDS = {"synthesize"}
+COMMANDS = {"synthesize", "evaluate"}
 """A command has the name of the function that it calls."""
 
 

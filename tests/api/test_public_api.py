@@ -13,6 +13,7 @@ import privmeasure as pm
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, SpentError
 
 CORE = {
+    "evaluate",
     "PMM",
     "PSMM",
     "Box",
@@ -27,7 +28,19 @@ CORE = {
     "load",
     "synthesize",
 }
-COLUMNS = {"Boolean", "Category", "Constant", "Date", "Datetime", "Drop", "Integer", "Number", "Place", "Time"}
+COLUMNS = {
+    "Boolean",
+    "Category",
+    "Constant",
+    "Date",
+    "Datetime",
+    "Derived",
+    "Drop",
+    "Integer",
+    "Number",
+    "Place",
+    "Time",
+}
 DOMAINS = {"Categories", "Circle", "Finite", "Integers", "Nullable", "Product", "Sphere"}
 RELATIONS = ["add-remove", "replace"]
 UNIT = [(0, 1)]

@@ -30,6 +30,7 @@ COLUMNS = [
     Category([1, 2.5, -3]),
     Category([str(i) for i in range(5000)], nullable=True),
     Category(["a", "b", "F"], taxonomy={"x": ["a", "b"]}),
+    Category(["a", "b", "F"], distances=[[0, 1, 2], [1, 0, 2], [2, 2, 0]], nullable=True),
     Boolean(),
     Boolean(true=["J", "ja"], false="N", nullable=True),
     Date("1900-01-01", "2030-12-31"),

@@ -132,6 +132,7 @@ COLUMNS: list[tuple[Any, list[pa.Array]]] = [
     (Category(["red", "grün", "blue"], unknown="blue"), [TEXTS]),
     (Category(["red", "grün", "blue"], nullable=True, ordered=True), [TEXTS]),
     (Category(["red", "grün", "blue"], nullable=True, taxonomy={"warm": ["red"], "cold": ["grün", "blue"]}), [TEXTS]),
+    (Category(["red", "grün", "blue"], distances=[[0, 1, 2], [1, 0, 2], [2, 2, 0]]), [TEXTS]),
     (Category([5, 1, 120], unknown=1, nullable=True), [WHOLE]),
     (Category([0.5, 2.5, 0]), [FLOATS]),
     (Boolean(), [pa.array([None, True, False])]),

@@ -15,7 +15,7 @@ import privmeasure
 PACKAGE = "privmeasure"
 
 LAYERS = [
-    {"errors", "privacy", "threads", "version", "origin", "outputs", "rounding", "spending"},
+    {"errors", "privacy", "threads", "version", "origin", "outputs", "rounding", "spending", "notebook", "hints"},
     {"domains"},
     {"transport", "noise", "conditions"},
     {"estimates", "model"},
@@ -23,8 +23,8 @@ LAYERS = [
     {"tables", "counts"},
     {"sources", "releases"},
     {"mechanisms", "metrics", "testing"},
-    {"synthesizer", "ledger"},
-    {"report", "cli", "public"},
+    {"synthesizer", "ledger", "evaluation"},
+    {"report", "cli", "public", "theory"},
 ]
 """A room may import rooms of its own layer or below. A new room must be given a layer here."""
 
@@ -52,6 +52,9 @@ PUBLIC = [
     "outputs",
     "rounding",
     "spending",
+    "notebook",
+    "hints",
+    "theory",
     "domains",
     "transport",
     "noise",
@@ -75,7 +78,7 @@ DOORS = {
     "noise.draws": ["mechanisms", "plans.complexity"],
     "noise.laplace": ["noise.draws"],
     "noise.entropy": ["mechanisms", "synthesizer", "noise.laplace", "plans.complexity"],
-    "sources.files": ["sources", "synthesizer", "cli"],
+    "sources.files": ["sources", "synthesizer", "evaluation", "cli"],
 }
 """Who may import the noise: only the gate draws it on counts (`plans.complexity` simulates it, without any), only the
 gate and the facade that calls it make keys. And who may open files of rows."""

@@ -23,12 +23,10 @@ def read_points(path: Path, schema: "Schema", *, newlines_in_cells: bool = False
     import numpy as np
 
     from privmeasure.sources.files import open_table
-    from privmeasure.tables.schema import Schema
 
     present = set(open_table(path, newlines_in_cells=newlines_in_cells).names)
-    kept = {n: c for n, c in schema.columns.items() if n in schema.data or present.issuperset(c.sources(n))}
     try:
-        table = check_header(path, Schema(kept), newlines_in_cells=newlines_in_cells)
+        table = check_header(path, schema.among(present), newlines_in_cells=newlines_in_cells)
     except SchemaError as error:  # of two tables, say which
         raise SchemaError(*(f"{path}: {problem}" for problem in error.problems)) from None
     columns = list(dict.fromkeys(source for name, column in schema.data.items() for source in column.sources(name)))

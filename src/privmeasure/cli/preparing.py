@@ -144,11 +144,9 @@ def deliver(text: str, out: Path | None, *, overwrite: bool, beside: Sequence[Pa
         write_text(out, text)
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file, which is public."""
-    import json
-
+def read_public_text(path: Path) -> str:
+    """Read a text file, which is public."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (UnicodeDecodeError, ValueError, RecursionError):
-        raise SchemaError(f"{path} is not a JSON file. Give the Frictionless or SDV file as JSON.") from None
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemaError(f"{path} is not a text in UTF-8. Save it so.") from None

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options, terminal
+from privmeasure.cli.editing import edit
 from privmeasure.cli.opening import check_header
-from privmeasure.cli.preparing import deliver, open_schema, read_json
+from privmeasure.cli.preparing import deliver, open_schema, read_public_text
 
 schema_commands = typer.Typer(
     no_args_is_help=True,
@@ -18,7 +19,17 @@ schema_commands = typer.Typer(
 )
 
 
-def init(data: options.Data, out: options.TextOut = None, overwrite: options.Overwrite = False) -> None:
+def init(
+    data: options.Data,
+    guess: Annotated[
+        bool,
+        typer.Option(
+            "--guess", help="Let names propose kinds and round bounds: age, sex, lat, date ... To be checked."
+        ),
+    ] = False,
+    out: options.TextOut = None,
+    overwrite: options.Overwrite = False,
+) -> None:
     """Write a template from the header and the storage types of a table: every bound is yours to fill in.
 
     It does not look at values: bounds and categories that were read off the data would be published with the schema,
@@ -27,12 +38,13 @@ def init(data: options.Data, out: options.TextOut = None, overwrite: options.Ove
     Examples:
 
       privmeasure schema init people.csv -o template.toml
+      privmeasure schema init people.csv --guess -o guessed.toml
     """
     from privmeasure.sources.files import open_table
     from privmeasure.tables.template import template
 
     table = open_table(data)
-    deliver(template(table.names, table.types), out, overwrite=overwrite)
+    deliver(template(table.names, table.types, guess=guess), out, overwrite=overwrite)
     print(
         "Now fill in every bound and category, from knowledge of the subject. Values were not looked at: a bound that "
         "is read off the data reveals it.",
@@ -60,7 +72,7 @@ def check(
       privmeasure schema check people.toml --data people.csv
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.sources.changes import COUNTS_STAMP, count_changes
+    from privmeasure.sources.changes import COUNTS_STAMP, columns_to_count, count_changes
     from privmeasure.sources.lines import UnreadRows
     from privmeasure.tables.advice import schema_advice
 
@@ -69,7 +81,7 @@ def check(
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
         with terminal.progress("counting", shown=voice.in_words):
             table, unread = check_header(data, declared, newlines_in_cells=newlines_in_cells), UnreadRows()
-            columns = [source for name, column in declared.data.items() for source in column.sources(name)]
+            columns = columns_to_count(declared, table.names)
             changes = count_changes(declared, table.batches(columns, unread=unread), unread)
         if voice.json:
             terminal.emit(changes.to_json())
@@ -83,6 +95,8 @@ def check(
             f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
             "them a quote does not end."
         )
+        for name, different in changes.derived.items():
+            print(f"{different:,} rows of {name!r} differ from what is derived for them.")
         print(COUNTS_STAMP)
         return
     remarks, digest = schema_advice(declared), schema_digest(declared.to_json())
@@ -96,20 +110,31 @@ def check(
 
 def import_schema(
     source: Annotated[
-        Path, typer.Argument(help="A Frictionless Table Schema or SDV metadata (version 2), JSON.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A data dictionary (.csv, .tsv), CREATE TABLE (.sql), JSON Schema, Frictionless Table Schema or SDV "
+            "metadata (.json).",
+            show_default=False,
+        ),
     ],
+    table: Annotated[
+        str | None, typer.Option("--table", help="Which table, where the file declares several.", show_default=False)
+    ] = None,
     out: options.TextOut = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Turn a Frictionless Table Schema or SDV metadata into a schema of ours.
+    """Turn what others say of a table into a schema of ours; what they leave open is left to fill in.
+
+    A data dictionary is a CSV file with a row for each column: name, type, low, high, values, label.
 
     Examples:
 
-      privmeasure schema import frictionless.json -o imported.toml
+      privmeasure schema import dictionary.csv -o imported.toml
+      privmeasure schema import frictionless.json -o imported.toml --overwrite
     """
-    from privmeasure.tables.importers import from_foreign
+    from privmeasure.tables.foreign import from_file_text
 
-    draft = from_foreign(read_json(source))
+    draft = from_file_text(read_public_text(source), source.name, table=table)
     deliver(draft.to_toml(), out, overwrite=overwrite)
 
 
@@ -128,5 +153,6 @@ def export_json_schema(out: options.TextOut = None, overwrite: options.Overwrite
 
 
 options.add_commands(
-    schema_commands, {"init": init, "check": check, "import": import_schema, "export-json-schema": export_json_schema}
+    schema_commands,
+    {"init": init, "edit": edit, "check": check, "import": import_schema, "export-json-schema": export_json_schema},
 )

@@ -16,9 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import Box, Categories, Circle, Domain, Floats, Integers, Nullable, Points, Product, Sphere
+from privmeasure.domains import (
+    Box,
+    Categories,
+    Circle,
+    Domain,
+    Finite,
+    Floats,
+    Integers,
+    Nullable,
+    Points,
+    Product,
+    Sphere,
+)
 from privmeasure.errors import ArgumentError
 from privmeasure.metrics.wasserstein import sliced_wasserstein
+from privmeasure.notebook import html_table
 from privmeasure.transport.line import line_wasserstein
 
 COLUMN_BINS = 32
@@ -78,6 +91,28 @@ class Fidelity:
     def two_way(self) -> Figure | None:
         """The mean total variation of all pairs of columns, if there are two columns."""
         return _mean([pair.variation for pair in self.pairs]) if self.pairs else None
+
+    def __str__(self) -> str:
+        """Say the figures, with the stamp."""
+        lines = [f"{name:<32} {figure.value:<8.4f} floor {figure.floor:.4f}" for name, figure in self._figures()]
+        return "\n".join([REAL_TABLE_STAMP, *lines])
+
+    def _figures(self) -> list[tuple[str, Figure]]:
+        whole = [("mean W1 of the columns", self.w1), ("mean total variation, columns", self.one_way)]
+        pairs = [] if self.two_way is None else [("mean total variation, pairs", self.two_way)]
+        return [*whole, *pairs, ("sliced W1", self.sliced)]
+
+    def _repr_html_(self) -> str:
+        """Show the figures in a notebook, with the stamp."""
+        whole = [[name, f"{figure.value:.4f}", f"{figure.floor:.4f}"] for name, figure in self._figures()]
+        columns = [
+            [c.name, *(f"{v:.4f}" for v in (c.w1.value, c.w1.floor, c.variation.value, c.variation.floor))]
+            for c in self.columns
+        ]
+        heads = ["column", "W1", "floor", "total variation", "floor"]
+        return html_table(whole, heads=["distance", "value", "floor"], title=REAL_TABLE_STAMP) + html_table(
+            columns, heads=heads
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that begins with its stamp."""
@@ -192,7 +227,7 @@ def _axes(domain: Domain) -> list[_Axis]:
         return [_Axis(domain.low, domain.low + domain.period)]
     if isinstance(domain, Sphere):
         return [_Axis(-180, 180), _Axis(-90, 90)]
-    if isinstance(domain, Categories):
+    if isinstance(domain, Categories | Finite):
         return [_Axis(0, 1, domain.count)]
     raise ArgumentError(f"fidelity does not know how to compare columns of {type(domain).__name__}.")
 

@@ -11,6 +11,7 @@ import msgspec
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
 from privmeasure.noise.law import LAPLACE, LawName
+from privmeasure.notebook import html_words
 from privmeasure.plans.plan import Bound, Plan, Real, RowsAre, Whole, read_fields, without_usual_law
 from privmeasure.privacy import Privacy
 from privmeasure.rounding import TINY
@@ -237,6 +238,15 @@ class ColumnPlan:
     def __str__(self) -> str:
         """Say it in words."""
         return "\n".join([*self._spending(), *self._promises()])
+
+    def __repr__(self) -> str:
+        """Show the outline."""
+        promise = f"epsilon {float(self.privacy.epsilon):g}, {self.privacy.neighbours}"
+        return f"ColumnPlan({promise}, {self.rows:,} rows, {len(self.columns)} columns, {self.tree_pairs} pairs)"
+
+    def _repr_html_(self) -> str:
+        """Show the words as a table, in a notebook."""
+        return html_words(str(self), title="Plan")
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}

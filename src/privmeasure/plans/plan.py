@@ -11,6 +11,7 @@ import msgspec
 from privmeasure.domains import Domain
 from privmeasure.errors import ReleaseFileError
 from privmeasure.noise.law import LAPLACE, LawName
+from privmeasure.notebook import html_words
 from privmeasure.privacy import Privacy, read_fraction
 
 RowsAre = Literal["public", "assumed", "released"]
@@ -130,6 +131,15 @@ class Plan:
     def __str__(self) -> str:
         """Say it in words."""
         return "\n".join([*self._spending(), *self._promises()])
+
+    def __repr__(self) -> str:
+        """Show the outline."""
+        promise = f"{self.mechanism}, epsilon {float(self.privacy.epsilon):g}, {self.privacy.neighbours}"
+        return f"Plan({promise}, {self.rows:,} rows, depth {self.depth}, guarantee {self.guarantee:.4g})"
+
+    def _repr_html_(self) -> str:
+        """Show the words as a table, in a notebook."""
+        return html_words(str(self), title="Plan")
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}

@@ -18,6 +18,8 @@ from privmeasure.domains.own import tell_how_to_load
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.consistency import Mass
 from privmeasure.estimates.linear import existing
+from privmeasure.hints import hinted
+from privmeasure.notebook import html_words
 from privmeasure.origin import Origin
 from privmeasure.plans.plan import Plan
 from privmeasure.releases import files
@@ -63,6 +65,7 @@ class CellMeasure:
         """The released number of rows."""
         return int(self.mass.sum())
 
+    @hinted
     def sample(
         self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
     ) -> Points:
@@ -305,6 +308,10 @@ class CellMeasure:
         """Show the outline."""
         mark = "" if self.private else ", NOT PRIVATE"
         return f"CellMeasure({len(self.cells)} cells of level {self.level}, mass {self.total}{mark})"
+
+    def _repr_html_(self) -> str:
+        """Show what was promised and measured, in a notebook."""
+        return html_words(str(self.plan), title=repr(self))
 
 
 def read_domain(header: dict[str, Any], domain: Domain | None) -> Domain:

@@ -1,6 +1,7 @@
 """Which rows are kept: those that break no fact and satisfy what is asked for. Public values only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ MOST_TRIES = 100
 """Rows that are tried for each row that is asked for."""
 FEWEST_TRIED = 1024
 """Rows that are tried at least."""
+MOST_TRIED_TOGETHER = 1 << 22
+"""Rows that are tried at most before those that were found are counted."""
 NEXT_TIME = "For the next release, correct the facts or declare fewer facts, or take more rows or a larger epsilon."
 NO_ROWS = (
     f"The release leaves almost no row that keeps the facts of its schema (never): fewer than one in {MOST_TRIES}. "
@@ -32,6 +35,33 @@ def satisfy(points: Points, where: Sequence[Condition], factors: Product) -> Boo
 def keep_rows(points: Points, facts: Sequence[Fact], where: Sequence[Condition], factors: Product) -> Bools:
     """Say which rows break no fact and satisfy all conditions."""
     return ~broken(facts, points, factors) & satisfy(points, where, factors)
+
+
+def enough(
+    rows: Callable[[int, int, Callable[[Points], Any]], Iterator[Any]],
+    met: Callable[[Points], Any],
+    n: int,
+    seed: int | None,
+) -> Iterator[Any]:
+    """Yield n rows of those that `met` leaves of tables that `rows` draws, as often as it takes.
+
+    What is asked of derived columns is told by rows alone: the law is that of all rows given the condition.
+    """
+    streams, left, tried, found = np.random.SeedSequence(seed), n, 0, 0
+    while left > 0:
+        if tried > MOST_TRIES * max(n, FEWEST_TRIED):
+            raise ArgumentError(
+                f"Fewer than one in {MOST_TRIES} rows satisfy where. Ask for something more likely, or sample without "
+                "it and choose."
+            )
+        share = max(1 / MOST_TRIES, found / tried if tried else 1.0)
+        count = min(max(FEWEST_TRIED, int(1.1 * left / share)), MOST_TRIED_TOGETHER)
+        for table in rows(count, int(streams.spawn(1)[0].generate_state(1)[0]), met):
+            found += table.num_rows
+            if left > 0:
+                yield table.slice(0, left)
+            left = max(0, left - table.num_rows)
+        tried += count
 
 
 def choose_rows(

@@ -17,9 +17,11 @@ from privmeasure.domains import Domain, Floats, Points, Product, write_domain
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, ReleaseFileError
+from privmeasure.hints import hinted
 from privmeasure.model.graph import Model
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Groups
+from privmeasure.notebook import html_words
 from privmeasure.origin import Origin
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.releases import files
@@ -86,6 +88,7 @@ class ColumnsMeasure:
 
     # ----------------------------------------------------------------------------------------------------------- rows
 
+    @hinted
     def sample(
         self,
         n: int | None = None,
@@ -302,6 +305,10 @@ class ColumnsMeasure:
         """Show the outline."""
         mark = "" if self.private else ", NOT PRIVATE"
         return f"ColumnsMeasure({len(self.columns)} columns, {len(self.pairs)} pairs, {self.total} rows{mark})"
+
+    def _repr_html_(self) -> str:
+        """Show what was promised and measured, in a notebook."""
+        return html_words(str(self.plan), title=repr(self))
 
 
 def _read_fact(value: Any, domain: Product) -> Fact:

@@ -18,6 +18,7 @@ from privmeasure.releases.table import TableRelease
 from privmeasure.rounding import LAST_DIGITS
 from privmeasure.tables import Schema
 from privmeasure.tables.columns.base import DataColumn
+from privmeasure.tables.columns.kinds import SCHEMA_FORMATS, format_problem
 
 READERS: dict[str, Callable[[dict[str, Any], files.FileTable, Domain | None], Measure]] = {
     "cells": CellMeasure.from_file,
@@ -44,6 +45,9 @@ def load(path: str | Path, *, domain: Domain | None = None) -> Release:
         check_law(plan.get("law", LAPLACE) if isinstance(plan, dict) else LAPLACE)
     except ReleaseFileError as error:
         raise ReleaseFileError(f"{path} was written by a newer version: {error}.") from None
+    stated = header["schema"].get("format") if isinstance(header.get("schema"), dict) else None
+    if isinstance(stated, int) and stated > max(SCHEMA_FORMATS):
+        raise ReleaseFileError(f"{path} was written by a newer version: its schema {format_problem(stated)}")
     header = _with_present_scales(header) if "schema" in header else header
     if other := _other_domain(header.get("domain"), domain):
         raise ReleaseFileError(f"{path} {other}")

@@ -4,7 +4,7 @@ This room is public. It cannot reach counts, sources or the data.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +15,18 @@ import numpy as np
 from privmeasure.conditions.sets import Fact
 from privmeasure.domains import Points
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
+from privmeasure.hints import hinted
+from privmeasure.notebook import html_words
 from privmeasure.origin import Origin
 from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
 from privmeasure.releases.base import Measure, Order
 from privmeasure.releases.cells import CellMeasure
+from privmeasure.releases.choosing import enough
+from privmeasure.releases.sampling import check_draw
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.columns.fields import did_you_mean
-from privmeasure.tables.facts import conditions, forbidden_pairs
+from privmeasure.tables.facts import asked, forbidden_pairs
 from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
 
 if TYPE_CHECKING:
@@ -69,6 +73,7 @@ class TableRelease:
         """The released number of rows."""
         return self.measure.total
 
+    @hinted
     def sample(
         self,
         n: int | None = None,
@@ -102,19 +107,30 @@ class TableRelease:
         where: str | None = None,
     ) -> "Iterator[pa.Table]":
         """Yield the rows of `sample` as tables of at most 131,072 rows; there is at least one, which may be empty."""
-        asked = () if where is None else conditions(self.schema, where, types=self._storage())
-        return self._some(
-            self.measure.chosen(
-                n,
+        wanted = asked(self.schema, where, types=self._storage())
+        check_draw(n, seed, order, "rows")
+        if wanted.clauses and n is not None:
+            order = "random"  # the first rows that are fine must not all come from the first cells
+
+        def rows(count: int | None, seed: int | None, then: Callable[[Points], Any]) -> "Iterator[pa.Table]":
+            return self.measure.chosen(
+                count,
                 seed=seed,
                 order=order,
                 threads=threads,
-                then=self._decoded,
-                where=asked,
+                then=then,
+                where=wanted.conditions,
                 facts=self.facts,
                 factors=self.schema.node_domain,
             )
-        )
+
+        if not wanted.clauses:
+            return self._some(rows(n, seed, self._decoded))
+
+        def met(points: Points) -> "pa.Table":
+            return self._decoded(points[wanted.holds(self.schema, points)])
+
+        return self._some(rows(None, seed, met) if n is None else enough(rows, met, int(n), seed))
 
     def blocks(
         self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
@@ -261,3 +277,7 @@ class TableRelease:
         """Show the outline."""
         mark = "" if self.private else ", NOT PRIVATE"
         return f"TableRelease({len(self.layout.names)} columns, {self.total} rows{mark})"
+
+    def _repr_html_(self) -> str:
+        """Show what was promised and measured, and the columns, in a notebook."""
+        return html_words(str(self.plan), title=repr(self)) + self.schema._repr_html_()

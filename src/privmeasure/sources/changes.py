@@ -1,10 +1,13 @@
 """What a schema would change in a table: CONFIDENTIAL counts, for its owner, before anything is spent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.tables.columns.base import Changes
+from privmeasure.tables.derived_values import differs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,9 +26,11 @@ class ConfidentialChanges:
     when asked (`to_json`); its repr tells nothing.
     """
 
-    def __init__(self, rows: int, columns: Mapping[str, Changes], unread: UnreadRows) -> None:
-        """Keep the counts."""
-        self.rows, self.columns, self.unread = rows, dict(columns), unread
+    def __init__(
+        self, rows: int, columns: Mapping[str, Changes], unread: UnreadRows, derived: Mapping[str, int] | None = None
+    ) -> None:
+        """Keep the counts; `derived` are the rows in which a derived column of the table has another value."""
+        self.rows, self.columns, self.unread, self.derived = rows, dict(columns), unread, dict(derived or {})
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts with their stamp."""
@@ -38,11 +43,18 @@ class ConfidentialChanges:
                 name: {"missing": t.missing, "unparsed": t.unparsed, "clamped": t.clamped, "unknown": t.unknown}
                 for name, t in self.columns.items()
             },
+            "derived": {name: {"different": rows} for name, rows in self.derived.items()},
         }
 
     def __repr__(self) -> str:
         """Show nothing of the counts."""
         return "ConfidentialChanges(...)"
+
+
+def columns_to_count(schema: "Schema", names: Sequence[str]) -> list[str]:
+    """Return the columns of a table that `count_changes` looks at: those with data, and derived ones that it has."""
+    read = [source for name, column in schema.data.items() for source in column.sources(name)]
+    return list(dict.fromkeys([*read, *(name for name in schema.derived if name in names)]))
 
 
 def count_changes(
@@ -61,9 +73,20 @@ def count_changes(
         >>> changes.to_json()["columns"]
         {'age': {'missing': 1, 'unparsed': 1, 'clamped': 1, 'unknown': 0}}
     """
-    rows, tallies = 0, {name: Changes() for name in schema.data}
+    rows, tallies, derived = 0, {name: Changes() for name in schema.data}, dict.fromkeys(schema.derived, 0)
     for batch in batches:
+        derived = {name: rows for name, rows in derived.items() if name in batch.schema.names}
         rows += batch.num_rows  # private counts: they leave only in a value that is stamped
+        if present := [name for name in derived if name in batch.schema.names]:
+            made = schema.derive(schema.encode(batch))
+            for name in present:
+                derived[name] += int(np.count_nonzero(differs(schema.derived[name], made[name], _whole(batch, name))))
         for name, column in schema.data.items():
             tallies[name] += column.count_changes([batch.column(source) for source in column.sources(name)])
-    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread)
+    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread, derived)
+
+
+def _whole(batch: "pa.RecordBatch | pa.Table", name: str) -> "pa.Array":
+    """Return a column of a batch as one array."""
+    column = batch.column(name)
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column

@@ -3,6 +3,7 @@
 from privmeasure.tables.columns.booleans import Boolean
 from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.columns.dates import Date
+from privmeasure.tables.columns.derived import Derived
 from privmeasure.tables.columns.fixed import Constant, Drop
 from privmeasure.tables.columns.integers import Integer
 from privmeasure.tables.columns.kinds import Column
@@ -19,6 +20,7 @@ __all__ = [
     "Constant",
     "Date",
     "Datetime",
+    "Derived",
     "Drop",
     "Integer",
     "Layout",

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from privmeasure.tables.columns.kinds import COLUMN_KINDS, SCHEMA_FORMAT
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, SCHEMA_FORMATS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -30,7 +30,7 @@ def json_schema() -> dict[str, Any]:
         "required": ["format", "columns"],
         "additionalProperties": False,
         "properties": {
-            "format": {"description": "The version of this format.", "const": SCHEMA_FORMAT},
+            "format": {"description": "The version of this format.", "enum": list(SCHEMA_FORMATS)},
             "columns": {
                 "description": "The columns, by name, in the order of the output.",
                 "type": "object",
@@ -62,7 +62,7 @@ def _one_of() -> dict[str, Any]:
     kinds = list(COLUMN_KINDS.items())
     return {
         "type": "object",
-        "required": ["type"],
+        "anyOf": [{"required": ["type"]}, {"required": ["derive"]}],  # what is derived need not say so
         "properties": {"type": {"description": "What the column holds.", "enum": [tag for tag, _ in kinds]}},
         "allOf": [
             {

@@ -7,7 +7,8 @@ comparison is a set of intervals of points: those that decode to a value for whi
 import math
 import operator
 from collections.abc import Callable, Sequence
-from datetime import date, time
+from dataclasses import dataclass
+from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,18 @@ import numpy as np
 from privmeasure.conditions.language import Clause, ConditionError, Value, parse_condition
 from privmeasure.conditions.possible import some_row
 from privmeasure.conditions.sets import Condition, Fact, Interval
-from privmeasure.domains import Circle, Domain, Integers, Nullable
+from privmeasure.domains import Bools, Categories, Circle, Domain, Integers, Nullable, Points
 from privmeasure.errors import ArgumentError, SchemaError
 from privmeasure.tables import Schema
 from privmeasure.tables.columns.base import DataColumn, Types
 from privmeasure.tables.columns.fields import did_you_mean
+from privmeasure.tables.deriving import Derivation
+from privmeasure.tables.expressions import names_in
 
+MOST_TRIED_VALUES = 1 << 20
+"""Of a column from which another one is derived, to find those that a comparison means."""
+COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+"""What Arrow calls them."""
 HALVINGS = 1100
 """Of an interval of doubles until its ends are neighbours: at most one for each of their 2^64."""
 
@@ -36,9 +43,50 @@ def conditions(schema: Schema, text: str, *, types: Types | None = None) -> tupl
         (Condition(column=0, coordinate=0, intervals=((30.0, 90.0),), missing=False),)
     """
     try:
-        return tuple(_conditions(schema, text, types))
+        return _conditions(schema, text, types)
     except ConditionError as fault:
         raise ArgumentError(f"where = {_quoted(text)} {fault}") from None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `where` asks for: conditions on columns, and comparisons of derived columns, which only rows can answer."""
+
+    conditions: tuple[Condition, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+
+    def holds(self, schema: Schema, points: Points) -> Bools:
+        """Say which rows satisfy the comparisons of derived columns."""
+        derived, fine = schema.derive(points), np.ones(len(points), bool)
+        for clause in self.clauses:
+            fine &= _compared(schema.derived[clause.name], derived[clause.name], clause)
+        return fine
+
+
+def asked(schema: Schema, text: str | None, *, types: Types | None = None) -> Wanted:
+    """Return what a text asks for, of derived columns too; an ArgumentError says what is wrong.
+
+    A comparison of a derived column that follows from one column with few values is a condition on that one: the values
+    are tried, all of them. Others are left to rows.
+
+    Examples:
+        >>> from privmeasure.tables import Derived, Integer
+        >>> schema = Schema({"age": Integer(17, 90), "decade": Derived("age // 10 * 10")})
+        >>> asked(schema, "decade = 30").conditions
+        (Condition(column=0, coordinate=0, intervals=((30.0, 39.0),), missing=False),)
+    """
+    if text is None:
+        return Wanted()
+    try:
+        clauses = parse_condition(text)
+        tried = {c: _enumerated(schema, c) for c in clauses if c.name in schema.derived}
+        for clause in tried:  # a comparison that makes no sense is refused before any row is made
+            _compared(schema.derived[clause.name], schema.derive(_no_rows(schema))[clause.name], clause)
+        found = [tried[c] if c in tried else _condition(schema, c, types) for c in clauses]
+    except ConditionError as fault:
+        raise ArgumentError(f"where = {_quoted(text)} {fault}") from None
+    left = tuple(c for c, condition in tried.items() if condition is None)
+    return Wanted(_joined([condition for condition in found if condition is not None]), left)
 
 
 def forbidden_pairs(schema: Schema) -> tuple[Fact, ...]:
@@ -87,32 +135,112 @@ def _fact(schema: Schema, text: str) -> Fact:
     return one, two
 
 
-def _conditions(schema: Schema, text: str, types: Types | None) -> list[Condition]:
-    found: dict[str, Condition] = {}
-    for clause in parse_condition(text):
-        condition = _condition(schema, clause, types)
-        found[clause.name] = found[clause.name].both(condition) if clause.name in found else condition
-    return list(found.values())
+def _conditions(schema: Schema, text: str, types: Types | None) -> tuple[Condition, ...]:
+    return _joined([_condition(schema, clause, types) for clause in parse_condition(text)])
+
+
+def _joined(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Return one condition for each column."""
+    found: dict[tuple[int, int], Condition] = {}
+    for condition in conditions:
+        place = condition.column, condition.coordinate
+        found[place] = found[place].both(condition) if place in found else condition
+    return tuple(found.values())
 
 
 def _condition(schema: Schema, clause: Clause, types: Types | None) -> Condition:
     name, data = clause.name, schema.data
     if name not in data:
+        if name in schema.derived:
+            raise ConditionError(f"names the derived column {name!r}. Say it of the columns that it follows from.")
         if name in schema.columns:
             raise ConditionError(f"names the column {name!r}, which is constant or dropped: it has no data.")
         raise ConditionError(
-            f"names the column {name!r}, which the schema does not have.{did_you_mean(name, list(data))}"
+            f"names the column {name!r}, which the schema does not have.{did_you_mean(name, [*data, *schema.derived])}"
         )
     column = data[name]
     if column.domain.width > 1:
         raise ConditionError(f"names {name!r}, which is a place. Conditions on places cannot be expressed.")
-    node = next(j for j, node in enumerate(schema.nodes) if name in node)
-    at = sum(data[other].domain.width for other in schema.nodes[node][: schema.nodes[node].index(name)])
+    node, at = _factor(schema, name)
     if clause.sign in ("is", "is not"):
         missing = clause.sign == "is"
         return Condition(node, at, () if missing else (_ends(column.domain),), missing)
     storage = None if types is None else types[list(data).index(name)]
     return Condition(node, at, tuple(_intervals(column, clause, storage)))
+
+
+def _factor(schema: Schema, name: str) -> tuple[int, int]:
+    """Return the factor of the table that a column lies in, and its place there."""
+    node = next(j for j, node in enumerate(schema.nodes) if name in node)
+    before = schema.nodes[node][: schema.nodes[node].index(name)]
+    return node, sum(schema.data[other].domain.width for other in before)
+
+
+def _enumerated(schema: Schema, clause: Clause) -> Condition | None:
+    """Return the condition on the one column that a derived one follows from; None for several, or many values."""
+    name, needed = clause.name, {clause.name}
+    while derived := needed & set(schema.derived):
+        needed = (needed - derived).union(*(names_in(schema.derived[d].column.tree) for d in derived))
+    varying = [other for other in needed if other in schema.data]
+    if len(varying) != 1 or any(other not in schema.columns for other in needed):
+        return None
+    column = schema.data[varying[0]]
+    if not isinstance(_inner(column.domain), Integers | Categories):
+        return None
+    low, high = _ends(column.domain)
+    if high - low >= MOST_TRIED_VALUES:
+        return None
+    values = np.append(np.arange(low, high + 1), np.nan if column.nullable else low)
+    points = np.repeat(_no_rows(schema, 1), len(values), axis=0)
+    before = list(schema.data)[: list(schema.data).index(varying[0])]
+    points[:, sum(schema.data[other].domain.width for other in before)] = values
+    holds = _compared(schema.derived[name], schema.derive(points)[name], clause)
+    node, at = _factor(schema, varying[0])
+    met = [int(value) for value in values[:-1][holds[:-1]]]
+    return Condition(node, at, tuple(_merged(met)), bool(column.nullable and holds[-1]))
+
+
+def _no_rows(schema: Schema, rows: int = 0) -> Points:
+    """Return points for questions about the schema itself: none, or some at the first cell."""
+    cells = np.zeros(rows, np.uint64)
+    return schema.domain.centre(cells, 0)
+
+
+def _compared(derivation: Derivation, value: Any, clause: Clause) -> Bools:
+    """Say for which rows a comparison of a derived column is true; it never is of what is missing."""
+    import pyarrow.compute as pc
+
+    cells = derivation.cells(value)
+    missing = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), bool)
+    if clause.sign in ("is", "is not"):
+        return np.asarray(missing == (clause.sign == "is"), bool)
+    if derivation.sort in ("boolean", "text") and clause.sign not in ("=", "!="):
+        raise ConditionError(f"compares {clause.name!r} by {clause.sign}, but its values have no order. Use = or in.")
+    others = [_as_sort(clause.name, derivation, other) for other in clause.values]
+    found = np.zeros(len(cells), bool)
+    for other in others:
+        truth = pc.call_function(COMPARISONS.get(clause.sign, "equal"), [cells, other])
+        found |= np.asarray(pc.fill_null(truth, False).to_numpy(zero_copy_only=False), bool)
+    return np.asarray((~found if clause.sign == "!=" else found) & ~missing, bool)
+
+
+def _as_sort(name: str, derivation: Derivation, value: Value) -> Any:
+    """Return a value that people wrote as a scalar that derived cells can be compared with."""
+    import pyarrow as pa
+
+    sample: dict[str, Any] = {
+        "date": date(2000, 1, 31),
+        "datetime": datetime(2000, 1, 31, 12, 30),
+        "time": time(12, 30),
+        "text": "a",
+        "boolean": True,
+    }
+    if derivation.sort == "boolean":
+        if not isinstance(value, bool):
+            raise ConditionError(f"compares {name!r} with {value!r}; it is true or false.")
+        return pa.scalar(value)
+    like = _like(name, value, sample.get(derivation.sort, 0))
+    return pa.scalar(like) if derivation.sort in ("whole", "number") else pa.scalar(like, derivation.type)
 
 
 def _inner(domain: Domain) -> Domain:

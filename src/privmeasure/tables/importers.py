@@ -18,26 +18,13 @@ IMPORTED = (
 )
 
 
-def from_foreign(value: Any) -> Draft:
-    """Read the JSON value of a Frictionless Table Schema (or package) or of SDV metadata; which one shows itself."""
-    if isinstance(value, Mapping):
-        if "fields" in value or "schema" in value or "resources" in value:
-            return from_frictionless(value)
-        if "columns" in value or "tables" in value:
-            return from_sdv(value)
-    raise SchemaError(
-        "The file is neither a Frictionless Table Schema (an object with fields) nor SDV metadata (an object with "
-        "columns or tables). Give one of these, as JSON."
-    )
-
-
 def from_frictionless(value: Mapping[str, Any]) -> Draft:
     """Read a Frictionless Table Schema, or a resource or package with one.
 
     Examples:
         >>> age = {"name": "age", "type": "integer", "constraints": {"required": True, "minimum": 17, "maximum": 90}}
-        >>> from_frictionless({"fields": [age]}).schema()
-        Schema({'age': Integer})
+        >>> from_frictionless({"fields": [age]}).columns
+        {'age': {'type': 'integer', 'low': 17, 'high': 90}}
     """
     if "resources" in value:
         value = _single(value["resources"], "resource", "the package")

@@ -36,7 +36,10 @@ class Layout:
 
     @classmethod
     def of(cls, schema: Writes, names: Sequence[str], types: Types | None) -> "Layout":
-        """Return the layout of a table that was checked against a schema; dropped columns are left out."""
+        """Return the layout of a table that was checked against a schema; dropped columns are left out.
+
+        Columns that the table does not have, but the schema writes (derived ones), come last.
+        """
         import pyarrow as pa
         import pyarrow.types as pt
 
@@ -49,6 +52,7 @@ class Layout:
 
         given = [None] * len(names) if types is None else list(types)
         kept = [(name, stored(name, type)) for name, type in zip(names, given, strict=True) if name in natural]
+        kept += [(name, None) for name in natural if name not in names]
         return cls(tuple(name for name, _ in kept), tuple(t for _, t in kept))
 
     @classmethod

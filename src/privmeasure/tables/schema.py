@@ -11,15 +11,32 @@ import numpy as np
 
 from privmeasure.domains import Points, Product
 from privmeasure.errors import ArgumentError, DataError, ReleaseFileError, SchemaError
+from privmeasure.notebook import html_table
+from privmeasure.tables.arrow import cast
 from privmeasure.tables.columns.base import DataColumn, Types
+from privmeasure.tables.columns.derived import Derived
 from privmeasure.tables.columns.fields import ColumnError, did_you_mean
-from privmeasure.tables.columns.fixed import Drop
-from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, disagreements, from_fields, to_fields
+from privmeasure.tables.columns.fixed import Constant, Drop
+from privmeasure.tables.columns.kinds import (
+    Column,
+    disagreements,
+    format_problem,
+    from_fields,
+    schema_format,
+    to_fields,
+)
+from privmeasure.tables.derived_values import derive
+from privmeasure.tables.deriving import Derivation, derivations, needed_names
+from privmeasure.tables.expressions import names_in
 from privmeasure.tables.layout import Layout
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from privmeasure.tables.template import Draft
+
+LONGEST_SHOWN = 60
+"""Letters of a declared value that a notebook shows."""
 MOST_PROBLEMS = 20
 """That one error lists."""
 
@@ -69,6 +86,25 @@ class Schema:
         columns, groups, never = parse_schema(text, name)
         return cls(columns, groups=groups, never=never)
 
+    @staticmethod
+    def template(frame: Any, *, guess: bool = False, declared_categories: bool = False) -> "Draft":
+        """Return a draft from the names and types of a dataframe, never from its values; `complete` fills its gaps.
+
+        With `guess`, names propose kinds and round bounds. `declared_categories` says that the categories of pandas
+        columns were declared, not made of the values that occur, and so are public.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> draft = Schema.template(pa.table({"age": [37], "smoker": [True]}), guess=True)
+            >>> draft.columns["age"]
+            {'type': 'integer', 'low': 0, 'high': 120, 'unit': 'year'}
+            >>> Schema(draft.complete({"age": {"high": 110}}))
+            Schema({'age': Integer, 'smoker': Boolean})
+        """
+        from privmeasure.tables.template import frame_draft
+
+        return frame_draft(frame, guess=guess, declared_categories=declared_categories)
+
     def to_toml(self) -> str:
         """Return the text of a schema file that `from_text` reads back as this schema."""
         from privmeasure.tables.toml import write_schema
@@ -80,10 +116,8 @@ class Schema:
         """Read what `to_json` wrote; a SchemaError says what does not fit."""
         if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list):
             raise SchemaError("A schema in JSON must be an object with a list of columns.")
-        if value.get("format") != SCHEMA_FORMAT:
-            raise SchemaError(
-                f"The schema has format {value.get('format')!r}; this version reads format {SCHEMA_FORMAT}."
-            )
+        if problem := format_problem(value.get("format")):
+            raise SchemaError(f"The schema {problem}")
         columns: dict[str, Column] = {}
         for fields in value["columns"]:
             if not isinstance(fields, Mapping) or not isinstance(fields.get("name"), str) or fields["name"] in columns:
@@ -101,7 +135,7 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that `from_json` reads back; columns are a list, so that their order survives."""
         return {
-            "format": SCHEMA_FORMAT,
+            "format": schema_format(self.columns),
             "columns": [{"name": name, **to_fields(column)} for name, column in self.columns.items()],
             "groups": [list(group) for group in self.groups],
             "never": list(self.never),
@@ -153,14 +187,22 @@ class Schema:
         """All file columns that the schema names, those that are dropped too."""
         return tuple(source for name, column in self.columns.items() for source in column.sources(name))
 
+    @cached_property
+    def derived(self) -> dict[str, Derivation]:
+        """The derived columns, each after those that it needs, and how they are computed."""
+        return derivations(self.columns)[0]
+
     @property
     def natural_types(self) -> "dict[str, pa.DataType]":
         """All file columns that are written, with the types that `decode` gives where no storage type came in."""
         return {
             output: type
             for name, column in self.columns.items()
-            for output, type in zip(column.outputs(name), column.natural, strict=True)
+            for output, type in zip(column.outputs(name), self._natural(name, column), strict=True)
         }
+
+    def _natural(self, name: str, column: Column) -> "Sequence[pa.DataType]":
+        return (self.derived[name].type,) if isinstance(column, Derived) else column.natural
 
     def check(self, names: Sequence[str], types: Types | None) -> None:
         """Compare with the header and the storage types of a table (None for CSV); no value is looked at."""
@@ -171,7 +213,8 @@ class Schema:
                 "every column needs a name of its own."
             )
         present, declared = set(names), set(self.sources)
-        missing = [source for source in self.sources if source not in present]
+        free = {s for name, column in self.columns.items() if column.optional for s in column.sources(name)}
+        missing = [source for source in self.sources if source not in present | free]
         extra = [name for name in names if name not in declared]
         listed = slice(MOST_PROBLEMS)  # a wrong file has thousands of them
         problems = [
@@ -200,13 +243,12 @@ class Schema:
         problems = []
         for name, column in self.columns.items():
             given = {source: type for source in column.sources(name) if (type := types.get(source)) is not None}
-            refused = [
-                (source, reason) for source, type in given.items() if (reason := column.refuses(type)) is not None
-            ]
+            refuses = self.derived[name].refuses if isinstance(column, Derived) else column.refuses
+            refused = [(source, reason) for source, type in given.items() if (reason := refuses(type)) is not None]
             problems += [f"column {source!r} {reason}" for source, reason in refused]
             sources = [types.get(source) for source in column.sources(name)]
             outputs = [written.get(output) for output in column.outputs(name)]
-            if not refused and given and not _is_usable(column, sources, outputs):
+            if not refused and given and not isinstance(column, Derived) and not _is_usable(column, sources, outputs):
                 told = ", ".join(str(type) for type in given.values())
                 problems.append(
                     f"column {name!r} is stored as {told}, which cannot be read and written. Cast it to a plain type."
@@ -231,19 +273,37 @@ class Schema:
         cells: dict[str, Any] = {}
         widths = {name: column.domain.width for name, column in self.data.items()}
         ends = dict(zip(widths, accumulate(widths.values()), strict=True))  # groups stand side by side in the points
+        derived = self.derive(points)
         for name, column in self.columns.items():
             end, width = ends.get(name, 0), widths.get(name, 0)
             outputs = column.outputs(name)
             if not set(outputs) <= set(types):
                 raise SchemaError(f"column {name!r} is not in the layout. Make the layout from the same schema.")
             try:
-                parts = column.decode(points[:, end - width : end], [types[output] for output in outputs])
+                if isinstance(column, Derived):
+                    made = self.derived[name].cells(derived[name])
+                    parts = [made if types[name] is None else cast(made, types[name])]
+                else:
+                    parts = column.decode(points[:, end - width : end], [types[output] for output in outputs])
             except pa.ArrowException:
                 raise SchemaError(f"column {name!r} does not fit the storage type of the layout.") from None
             cells |= zip(outputs, parts, strict=True)
         if set(types) != set(cells):
             raise SchemaError("The layout has columns that the schema does not write. Make it from the same schema.")
         return pa.table({name: cells[name] for name in layout.names})
+
+    def derive(self, points: Points) -> dict[str, Any]:
+        """Return the values of the derived columns for some points, as `deriving` has them. No row raises."""
+        if not self.derived:
+            return {}
+        needed, end = needed_names(self.derived), 0
+        fixed = {name: column for name, column in self.columns.items() if isinstance(column, Constant)}
+        cells = {name: column.decode(points, [None])[0] for name, column in fixed.items() if name in needed}
+        for name, column in self.data.items():
+            start, end = end, end + column.domain.width
+            if needed & set(outputs := column.outputs(name)):
+                cells |= zip(outputs, column.decode(points[:, start:end], column.value_types), strict=True)
+        return derive(self.derived, cells, len(points))
 
     def only(self, names: Iterable[str]) -> "Schema":
         """Return the schema with all other columns dropped. A place goes by its own name.
@@ -264,9 +324,28 @@ class Schema:
             if name in wanted:
                 columns[name] = column
             else:
-                columns |= {source: Drop() for source in column.sources(name)}
+                columns |= {source: Drop(optional=column.optional) for source in column.sources(name)}
+        outputs = {output for name in wanted for output in self.columns[name].outputs(name)}
+        for name in wanted:
+            needed = names_in(column.tree) if isinstance(column := self.columns[name], Derived) else ()
+            if left := [source for source in needed if source not in outputs]:
+                raise ArgumentError(f"{name!r} is derived from {left[0]!r}, which is left out. Keep both, or neither.")
         groups = [group for group in self.groups if set(group) <= set(wanted)]
         return Schema(columns, groups=groups, never=[rule for rule in self.never if _is_about(rule, wanted)])
+
+    def among(self, names: Iterable[str]) -> "Schema":
+        """Return the schema for a comparison of data: columns without them need not be in the table, nor be like ours.
+
+        Derived columns are left out too, since nothing of them is measured.
+        """
+        present = set(names)
+        columns: dict[str, Column] = {}
+        for name, column in self.columns.items():
+            if name in self.data or (present.issuperset(column.sources(name)) and not isinstance(column, Derived)):
+                columns[name] = column
+            elif present.issuperset(column.sources(name)):
+                columns[name] = Drop()
+        return Schema(columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by what was declared."""
@@ -288,6 +367,22 @@ class Schema:
         """Show the columns and their kinds."""
         kinds = ", ".join(f"{name!r}: {type(column).__name__}" for name, column in self.columns.items())
         return f"Schema({{{kinds}}})"
+
+    def _repr_html_(self) -> str:
+        """Show the columns and what is declared of them, in a notebook."""
+        rows = []
+        for name, column in self.columns.items():
+            fields = {field: value for field, value in to_fields(column).items() if field != "type"}
+            told = ", ".join(f"{field} = {_shortened(value)}" for field, value in fields.items())
+            rows.append([name, column.tag(), told])
+        rest = [["groups", "", ", ".join(group)] for group in self.groups] + [["never", "", r] for r in self.never]
+        return html_table(rows + rest, heads=["column", "type", "declared"], title=f"Schema: {len(rows)} columns")
+
+
+def _shortened(value: Any) -> str:
+    """Return a declared value, of a long list or table only how long it is."""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{len(value)} in all" if hasattr(value, "__len__") else text[:60]
 
 
 def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:

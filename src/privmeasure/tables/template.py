@@ -1,21 +1,24 @@
 """Schemas with gaps: what is known of a table without looking at its values, and what only a person can fill in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from privmeasure.errors import SchemaError
+from privmeasure.errors import DataError, SchemaError
 from privmeasure.tables.arrow import plain_type
 from privmeasure.tables.columns.base import TO_FILL_IN, Sketch, Types
-from privmeasure.tables.columns.fields import ColumnError
+from privmeasure.tables.columns.categories import Category
+from privmeasure.tables.columns.fields import ColumnError, UnfilledError, told_on_a_screen
 from privmeasure.tables.columns.fixed import Drop
 from privmeasure.tables.columns.kinds import COLUMN_KINDS, Column, first_answer, from_fields
+from privmeasure.tables.frames import FrameKind, to_arrow
+from privmeasure.tables.guessing import CHECK_IT, guess_by_name, places_by_name
 from privmeasure.tables.toml import table_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from privmeasure.tables.schema import Schema
 
 GUIDE = """\
 # A schema of privmeasure: what may occur in each column of a table. It is public and goes into every release.
@@ -31,7 +34,7 @@ GUIDE = """\
 FROM_HEADER = "this template was made from names and storage types alone, and no value was looked at."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Draft:
     """The fields of each column as a schema file has them, with "?" where something has to be filled in."""
 
@@ -45,28 +48,39 @@ class Draft:
         kinds = "\n".join(f"#   {line}" for line in guide_lines())
         parts = [GUIDE.format(origin=self.origin, kinds=kinds), "\nformat = 1\n"]
         for name, fields in self.columns.items():
-            note = f"# {self.notes[name]}\n" if name in self.notes else ""
+            note = f"# {_one_line(self.notes[name])}\n" if name in self.notes else ""
             parts.append(f"\n{note}{table_text(name, fields)}")
         return "".join(parts)
 
-    def schema(self) -> "Schema":
-        """Return the schema, or a SchemaError that lists everything that is still to be filled in or wrong."""
-        from privmeasure.tables.schema import Schema
+    def __repr__(self) -> str:
+        """Show the file: what it says is public."""
+        return self.to_toml()
 
+    def complete(self, filled: Mapping[str, Column | Mapping[str, Any]] = MappingProxyType({})) -> dict[str, Column]:
+        """Return the columns of a schema, or a SchemaError that lists what is still to be filled in or wrong.
+
+        `filled` has columns in the place of drafts, or fields to fill in: {"age": Integer(0, 120), "sex": {"values":
+        ["F", "M"]}}. A column that is not in the draft is added.
+        """
         columns: dict[str, Column] = {}
-        problems = []
-        for name, fields in self.columns.items():
+        problems: list[str] = []
+        gaps: dict[str, str] = {}
+        for name in dict.fromkeys([*self.columns, *filled]):
+            known, given = self.columns.get(name, {}), filled.get(name, {})
             try:
-                columns[name] = from_fields(fields)
+                columns[name] = from_fields({**known, **given}) if isinstance(given, Mapping) else given
             except ColumnError as fault:
                 problems.append(f"column {name!r} {fault.predicate}")
+                gaps |= fault.gaps if isinstance(fault, UnfilledError) else {}
         if problems:
-            raise SchemaError(*problems)
-        return Schema(columns)
+            raise SchemaError(*told_on_a_screen(problems, gaps))
+        return columns
 
 
-def template(names: Sequence[str], types: Types | None = None) -> str:
+def template(names: Sequence[str], types: Types | None = None, *, guess: bool = False) -> str:
     """Return a schema file to be completed, from names and storage types alone (None: no types, as in CSV).
+
+    With `guess`, names propose kinds and round bounds: see guessing.py.
 
     Examples:
         >>> import pyarrow as pa
@@ -77,13 +91,78 @@ def template(names: Sequence[str], types: Types | None = None) -> str:
         high = "?"
         <BLANKLINE>
     """
+    return draft(names, types, guess=guess).to_toml()
+
+
+def draft(names: Sequence[str], types: Types | None = None, *, guess: bool = False) -> Draft:
+    """Return what is known of a table by names and storage types alone: what `template` writes."""
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
         raise SchemaError(f"More than one column is named {', '.join(map(repr, repeated))}. Rename them first.")
-    given = [None] * len(names) if types is None else list(types)
-    guesses = {name: _guess(name, t) for name, t in zip(names, given, strict=True)}
-    notes = {name: note for name, (_, note) in guesses.items() if note}
-    return Draft({name: fields for name, (fields, _) in guesses.items()}, notes=notes).to_toml()
+    stored = dict(zip(names, [None] * len(names) if types is None else types, strict=True))
+    places = places_by_name(names) if guess else {}
+    parts = {place["longitude"] for place in places.values()}  # a place stands where its latitude stood
+    sketches: dict[str, Sketch] = {}
+    for name, type in stored.items():
+        place = next((title for title, place in places.items() if place["latitude"] == name), None)
+        if place is not None:
+            sketches[place] = places[place], CHECK_IT
+        elif name not in parts:
+            sketches[name] = (guess_by_name(name, type) if guess else None) or _guess(name, type)
+    notes = {name: note for name, (_, note) in sketches.items() if note}
+    return Draft({name: fields for name, (fields, _) in sketches.items()}, notes=notes)
+
+
+def frame_draft(frame: Any, *, guess: bool = False, declared_categories: bool = False) -> Draft:
+    """Return what is known of a dataframe by the names and types of its columns.
+
+    The categories of a polars Enum belong to its type, and are taken over. Those of a pandas column are taken over only
+    if they are said to be declared: `astype("category")` makes a list of the values that occur, which is private.
+
+    Guarantee:  privacy  the frame is cut to no rows at all before anything is asked of it
+    """
+    if isinstance(frame, str | Path):
+        raise DataError("A template is made of a dataframe. For a file there is `privmeasure schema init`.")
+    empty = _without_rows(frame)
+    table, kind = to_arrow(empty)
+    declared = _categories_of(empty, kind, pandas_too=declared_categories)
+    plain = kind.library == "pandas"
+    whole = {name for name, dtype in zip(kind.names, kind.dtypes, strict=False) if plain and dtype == "float64"}
+    # the types that `to_arrow` keeps to itself, of these and of categories: without rows they tell nothing of values
+    found = draft(kind.names, table.schema.types, guess=guess)
+    for name, values in declared.items():
+        found.columns[name] = Category.sketch(values=values)
+        found.notes.pop(name, None)
+    for name in whole & set(found.columns):
+        found.notes.setdefault(name, 'pandas stores whole numbers so, too, where some are missing: type = "integer".')
+    return found
+
+
+def _without_rows(frame: Any) -> Any:
+    """Return a frame with its columns and none of its rows; what is no frame is left to `to_arrow`, which says so."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    native = nw.to_native(frame, pass_through=True)
+    if isinstance(native, pa.Table | pa.RecordBatch):
+        return native.slice(0, 0)
+    if nw.dependencies.is_pandas_dataframe(native):
+        return native.iloc[:0]
+    try:
+        return nw.from_native(native).head(0).to_native()
+    except TypeError:
+        return native
+
+
+def _categories_of(frame: Any, kind: FrameKind, *, pandas_too: bool) -> dict[str, list[Any]]:
+    """Return the categories that belong to the types of a frame, by column."""
+    if kind.library == "pandas" and pandas_too:
+        dtypes = dict(zip(kind.names, frame.dtypes, strict=True))
+        return {name: dtype.categories.tolist() for name, dtype in dtypes.items() if hasattr(dtype, "categories")}
+    if kind.library == "polars":
+        schema = (frame.collect() if hasattr(frame, "collect") else frame).schema
+        return {name: dtype.categories.to_list() for name, dtype in schema.items() if type(dtype).__name__ == "Enum"}
+    return {}
 
 
 def guide_lines() -> list[str]:
@@ -101,3 +180,8 @@ def _guess(name: str, storage: "pa.DataType | None") -> Sketch:
         if pa.types.is_null(plain)
         else (Drop.sketch(), "Columns of this storage type can only be dropped.")
     )
+
+
+def _one_line(text: str) -> str:
+    """Return a remark as a comment can hold it."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -1,5 +1,7 @@
 """Schema files: TOML, read with errors by line, and written."""
 
+import csv
+import io
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +11,16 @@ from typing import Any
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
-from privmeasure.tables.columns.fields import ColumnError, did_you_mean
-from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, Spot, disagreements, from_fields, to_fields
+from privmeasure.tables.columns.fields import ColumnError, UnfilledError, did_you_mean, told_on_a_screen
+from privmeasure.tables.columns.kinds import (
+    Column,
+    Spot,
+    disagreements,
+    format_problem,
+    from_fields,
+    schema_format,
+    to_fields,
+)
 
 TOP = ("format", "columns", "group", "never")
 LARGEST_FILE = 1 << 28
@@ -29,11 +39,13 @@ def read_schema(path: str | Path) -> Declared:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{path} is not a text in UTF-8. Is it the data? Give the schema, a TOML file.") from None
-    return parse_schema(text, path.name)
+    return parse_schema(text, path.name, path.parent)
 
 
-def parse_schema(text: str, name: str) -> Declared:
+def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:
     """Read the text of a schema file, and say everything that is wrong with it at once.
+
+    Files of lookups lie beside it, in `folder`; a text that came from no file has none.
 
     Examples:
         >>> parse_schema('''format = 1
@@ -51,20 +63,25 @@ def parse_schema(text: str, name: str) -> Declared:
         raise SchemaError(_broken(str(error), name)) from None
     problems = list(_top_problems(tree))
     columns: dict[str, Column] = {}
+    gaps: dict[str, str] = {}
     declared = tree.get("columns", {})
     for column, fields in declared.items() if isinstance(declared, dict) else ():
         try:
-            columns[column] = from_fields(fields)
+            columns[column] = from_fields(_with_lookup(fields, folder))
+            if columns[column].since > tree.get("format", 0):
+                since = columns[column].since
+                raise ColumnError(f"is of a kind that format {since} has. Write format = {since} on the first line.")
         except ColumnError as fault:
             problems.append((("columns", column, fault.field), f"column {column!r} {fault.predicate}"))
+            gaps |= fault.gaps if isinstance(fault, UnfilledError) else {}
     if not problems:
         groups = [tuple(group["columns"]) for group in tree.get("group", [])]
         problems = disagreements(columns, groups, tree.get("never", []))
         if not problems:
             return columns, groups, tree.get("never", [])
     lines = key_lines(text)
-    found = [(_line(lines, place), problem) for place, problem in problems]
-    raise SchemaError(*(f"{name}, line {line}: {problem}" for line, problem in sorted(found)))
+    found = sorted((_line(lines, place), problem) for place, problem in problems)
+    raise SchemaError(*told_on_a_screen([f"{name}, line {line}: {told}" for line, told in found], gaps, name=name))
 
 
 def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
@@ -74,12 +91,8 @@ def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
                 " Columns are declared as [columns.NAME]." if isinstance(tree[key], dict) else ""
             )
             yield (key,), f"{key!r} is unknown.{hint} A schema has {', '.join(TOP)}."
-    if tree.get("format") != SCHEMA_FORMAT:
-        got = f"format = {tree['format']!r}" if "format" in tree else "no format"
-        yield (
-            ("format",),
-            f"the schema has {got}; this version reads format = {SCHEMA_FORMAT}. Write that on the first line.",
-        )
+    if problem := format_problem(tree.get("format")):
+        yield ("format",), f"the schema {problem}"
     if not isinstance(tree.get("columns"), dict) or not tree["columns"]:
         yield ("columns",), "the schema has no columns. Declare each of them as a table [columns.NAME]."
     groups = tree.get("group", [])
@@ -93,6 +106,33 @@ def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
     never = tree.get("never", [])
     if not isinstance(never, list) or not all(isinstance(rule, str) for rule in never):
         yield ("never",), "never must be a list of texts."
+
+
+def _with_lookup(fields: Any, folder: Path | None) -> Any:
+    """Return the fields of a column with the contents of its lookup, which may be a file: public, like the schema."""
+    if folder is None or not isinstance(fields, Mapping) or not isinstance(fields.get("lookup"), str):
+        return fields
+    place = folder / fields["lookup"]
+    try:
+        if Path(fields["lookup"]).is_absolute() or ".." in Path(fields["lookup"]).parts:
+            raise OSError  # a schema of somebody else's names no file but those that came with it
+        if place.stat().st_size > LARGEST_FILE:
+            raise ColumnError(f"has a lookup, {place.name}, that is larger than one can be.", "lookup")
+        rows = list(csv.reader(io.StringIO(place.read_bytes().decode("utf-8-sig")), strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise ColumnError(
+            f"has lookup = {fields['lookup']!r}, which cannot be read beside the schema. It is a CSV file in UTF-8 "
+            "with a header and two columns: what is looked up, and what it gives.",
+            "lookup",
+        ) from None
+    table: dict[str, Any] = {}
+    for line, row in enumerate(rows[1:], 2):
+        if len(row) != 2 or row[0] in table:
+            told = "stands there twice" if len(row) == 2 else "has not two cells"
+            raise ColumnError(f"has a lookup, {place.name}, in which line {line} {told}.", "lookup")
+        table[row[0]] = row[1]
+    whole = all(re.fullmatch(r"-?(0|[1-9][0-9]{0,14})", value) for value in table.values())
+    return {**fields, "lookup": {key: int(value) if whole else value for key, value in table.items()}}
 
 
 def _broken(message: str, name: str) -> str:
@@ -181,7 +221,7 @@ def _keys(tokens: list[str]) -> Spot:
 
 def write_schema(columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]) -> str:
     """Return the text of a schema file."""
-    parts = [f"format = {SCHEMA_FORMAT}\n"]
+    parts = [f"format = {schema_format(columns)}\n"]
     if never:
         parts.append(f"never = {value_text(list(never))}\n")
     for name, column in columns.items():

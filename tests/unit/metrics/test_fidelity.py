@@ -113,5 +113,11 @@ def test_lost_dependence_shows_in_pairs_only():
 def test_what_cannot_be_compared(real, names, words):
     with pytest.raises(ArgumentError, match=words):
         fidelity(real, rows(1, 5), MIXED, names=names)
-    with pytest.raises(ArgumentError, match="Finite"):
-        fidelity(real, real, Finite([[0, 1], [1, 0]]))
+    with pytest.raises(ArgumentError, match="Own"):
+        fidelity(real, real, type("Own", (), {})())
+
+
+def test_a_finite_metric_is_compared_value_by_value():
+    towns = Finite([[0, 1, 3], [1, 0, 2.5], [3, 2.5, 0]])
+    real, other = np.array([[0.0], [1.0], [1.0], [2.0]]), np.array([[0.0], [0.0], [1.0], [2.0]])
+    assert fidelity(real, other, towns).one_way.value == 0.25

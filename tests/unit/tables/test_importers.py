@@ -6,7 +6,8 @@ import pytest
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Place, Time
-from privmeasure.tables.importers import from_foreign, from_frictionless, from_sdv
+from privmeasure.tables.foreign import from_foreign
+from privmeasure.tables.importers import from_frictionless, from_sdv
 
 FRICTIONLESS = {
     "primaryKey": "id",
@@ -36,8 +37,8 @@ FRICTIONLESS = {
 
 
 def test_frictionless_with_all_bounds():
-    columns = from_foreign(FRICTIONLESS).schema().columns
-    assert dict(columns) == {
+    columns = from_foreign(FRICTIONLESS).complete()
+    assert columns == {
         "id": Drop(),
         "age": Integer(17, 90),
         "income": Number(0, 1e6, nullable=True),
@@ -51,7 +52,7 @@ def test_frictionless_with_all_bounds():
         "mail": Drop(),
     }
     package = {"resources": [{"name": "people", "schema": FRICTIONLESS}]}
-    assert from_foreign(package).schema() == from_foreign(FRICTIONLESS).schema()
+    assert from_foreign(package).complete() == from_foreign(FRICTIONLESS).complete()
 
 
 def test_what_is_missing_is_left_to_fill_in_and_listed():
@@ -65,12 +66,15 @@ def test_what_is_missing_is_left_to_fill_in_and_listed():
         }
     )
     with pytest.raises(SchemaError) as caught:
-        draft.schema()
+        draft.complete()
     problems = caught.value.problems
-    assert problems[0].startswith("column 'a' still has to be filled in: high (the largest value")
-    assert "low" not in problems[0]
-    assert problems[1].startswith("column 'b' still has to be filled in: values")
-    assert problems[2].startswith("column 'g' still has to be filled in: type")
+    assert problems[:3] == (
+        "column 'a' still has to be filled in: high.",
+        "column 'b' still has to be filled in: values.",
+        "column 'g' still has to be filled in: type.",
+    )
+    assert problems[3].startswith("What to write: high: the largest value")
+    assert "low" not in problems[3]
     text = draft.to_toml()
     assert 'low = 0\nhigh = "?"' in text
     assert "no counterpart of the Frictionless type 'geojson'" in text
@@ -116,8 +120,8 @@ SDV = {
 
 
 def test_sdv_with_all_bounds():
-    columns = from_foreign(SDV).schema().columns
-    assert dict(columns) == {
+    columns = from_foreign(SDV).complete()
+    assert columns == {
         "id": Drop(),
         "age": Integer(17, 90),
         "income": Number(0, 1e6, decimals=2, nullable=True),
@@ -128,15 +132,15 @@ def test_sdv_with_all_bounds():
         "ssn": Drop(),
         "lat and lon": Place("lat", "lon"),
     }
-    assert from_sdv(SDV, table="people").schema() == from_foreign(SDV).schema()
+    assert from_sdv(SDV, table="people").complete() == from_foreign(SDV).complete()
     assert "some of them read ranges off the data" in from_foreign(SDV).to_toml()
 
 
 def test_sdv_without_ranges_lists_every_gap():
     columns = {"a": {"sdtype": "numerical"}, "b": {"sdtype": "categorical"}, "c": {"sdtype": "datetime"}}
     with pytest.raises(SchemaError) as caught:
-        from_sdv({"columns": columns}).schema()
-    assert len(caught.value.problems) == 3
+        from_sdv({"columns": columns}).complete()
+    assert len(caught.value.problems) == 4  # the last says what to write
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_the_file_as_such_is_fine():
         ({"age": "low = 5\nhigh = 5"}, "people.toml, line 6: column 'age' has low = high = 5"),
         ({"age": "low = 5\nheigh = 7"}, "people.toml, line 7: column 'age' has an unknown field 'heigh'. Did you mean 'high'?"),
         ({"age": "low = 5"}, "people.toml, line 4: column 'age' has no high. Add the largest value"),
-        ({"age": 'low = "?"\nhigh = "?"'}, "people.toml, line 6: column 'age' still has to be filled in: low (the smallest"),
+        ({"age": 'low = "?"\nhigh = "?"'}, "people.toml, line 6: column 'age' still has to be filled in: low, high."),
         ({"age": "low = 0.5\nhigh = 7"}, "people.toml, line 6: column 'age' has low = 0.5; it must be a whole number"),
         ({"age": "low = 0\nhigh = 1e300"}, "people.toml, line 7: column 'age' has high = 1e+300; it must be a whole number"),
         ({"age": "low = 0\nhigh = 9007199254740993"}, "people.toml, line 7: column 'age' has high = 9007199254740993, beyond 2^53"),

@@ -2,11 +2,13 @@
 
 import re
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from privmeasure.errors import SchemaError
-from privmeasure.tables import Schema
+from privmeasure.errors import DataError, SchemaError
+from privmeasure.tables import Category, Drop, Integer, Schema
 from privmeasure.tables.template import template
 
 TYPES = {
@@ -27,8 +29,9 @@ def test_every_gap_is_listed_by_line_and_once_filled_in_the_schema_fits():
     text = template(list(TYPES), list(TYPES.values()))
     with pytest.raises(SchemaError) as caught:
         Schema.from_text(text, "t.toml")
-    assert len(caught.value.problems) == 7
-    for told in caught.value.problems:
+    assert len(caught.value.problems) == 8
+    assert caught.value.problems[7].endswith("`privmeasure schema edit t.toml` asks for all of it, one by one.")
+    for told in caught.value.problems[:7]:
         line = int(re.search(r"line (\d+)", told)[1])
         assert text.splitlines()[line - 1].endswith('= "?"')
     for kind, low, high in (("date", "2000-01-01", "2020-01-01"), ("datetime", "2000-01-01", "2020-01-01")):
@@ -45,7 +48,7 @@ def test_without_types_only_the_kind_is_asked_for():
     assert "no value was looked at" in text
     with pytest.raises(SchemaError) as caught:
         Schema.from_text(text, "t.toml")
-    assert len(caught.value.problems) == 2
+    assert len(caught.value.problems) == 3
     assert "one of number, integer, category" in str(caught.value)
     filled = text.replace('type = "?"', 'type = "boolean"')
     assert list(Schema.from_text(filled).columns) == ["a b", "ü"]
@@ -54,3 +57,49 @@ def test_without_types_only_the_kind_is_asked_for():
 def test_duplicate_names():
     with pytest.raises(SchemaError, match="'a'"):
         template(["a", "a"])
+
+
+def frames(ages, sexes):
+    pandas = pd.DataFrame({"age": ages, "x": [float(a) for a in ages], "sex": sexes, "who": ["a", "b"]})
+    pandas["sex"] = pandas["sex"].astype("category")
+    enum = pl.Enum(["F", "M", "X"])
+    return (
+        pandas,
+        pl.DataFrame({"age": ages, "sex": sexes}, schema={"age": pl.Int8, "sex": enum}),
+        pa.table({"a": ages}),
+    )
+
+
+def test_a_draft_of_a_frame_knows_its_types_and_none_of_its_values():
+    for one, two in zip(frames([1, 2], ["F", "F"]), frames([7, 9], ["M", "X"]), strict=True):
+        assert Schema.template(one) == Schema.template(two)
+        assert Schema.template(one, guess=True) == Schema.template(two, guess=True)
+    pandas, polars, arrow = (Schema.template(frame) for frame in frames([1, 2], ["F", "M"]))
+    assert pandas.columns == {
+        "age": {"type": "integer", "low": "?", "high": "?"},
+        "x": {"type": "number", "low": "?", "high": "?"},
+        "sex": {"type": "category", "values": "?"},
+        "who": {"type": "category", "values": "?"},
+    }
+    assert "whole numbers" in pandas.notes["x"]
+    assert polars.columns["sex"] == {"type": "category", "values": ["F", "M", "X"]}  # they belong to the type
+    assert Schema.template(pl.DataFrame({"a": [1]}).lazy()).columns == arrow.columns
+    assert repr(arrow) == arrow.to_toml()
+
+
+def test_categories_of_pandas_are_values_unless_they_are_said_to_be_declared():
+    frame, _, _ = frames([1, 2], ["F", "M"])
+    assert "F" not in str(Schema.template(frame).columns)
+    assert Schema.template(frame, declared_categories=True).columns["sex"] == {"type": "category", "values": ["F", "M"]}
+
+
+def test_a_draft_is_completed_by_columns_and_by_fields():
+    draft = Schema.template(pa.table({"age": [1], "sex": ["F"]}))
+    columns = draft.complete({"age": {"low": 0, "high": 120}, "sex": Category(["F", "M"]), "id": Drop()})
+    assert Schema(columns) == Schema({"age": Integer(0, 120), "sex": Category(["F", "M"]), "id": Drop()})
+    with pytest.raises(SchemaError, match="column 'sex' still has to be filled in: values"):
+        draft.complete({"age": {"low": 0, "high": 120}})
+    with pytest.raises(DataError, match="must be a dataframe"):
+        Schema.template(3)
+    with pytest.raises(DataError, match="privmeasure schema init"):
+        Schema.template("people.csv")

@@ -91,6 +91,16 @@ class AnyColumn(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fi
     exact: ClassVar[bool] = False
     """Whether 3.0 and 3 are different values of a field; elsewhere the field says that it is a float."""
 
+    @property
+    def since(self) -> int:
+        """The first format of schemas that may say it."""
+        return 1
+
+    @property
+    def optional(self) -> bool:
+        """Whether a table need not have the column."""
+        return False
+
     def sources(self, name: str) -> tuple[str, ...]:
         """Return the file columns that this column reads."""
         return (name,)
@@ -235,6 +245,11 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
     def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
         """Return a type in which the values of a range can be compared with what a person wrote."""
         return self.natural[0] if storage is None else storage
+
+    @property
+    def value_types(self) -> "tuple[pa.DataType, ...]":
+        """The types in which other columns are derived from this one, whatever its storage types are."""
+        return self.natural if len(self.natural) > 1 else (self.comparable(None),)
 
     def averages(self, points: Points) -> Floats | None:
         """Return the values of points as numbers, NaN for missing; None where a mean makes no sense."""

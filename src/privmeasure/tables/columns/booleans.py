@@ -83,6 +83,13 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
 
         return (pa.bool_(),) if self.true is None else (pa.string(),)
 
+    @property
+    def value_types(self) -> "tuple[pa.DataType, ...]":
+        """True and false, however they are written."""
+        import pyarrow as pa
+
+        return (pa.bool_(),)
+
     def refuses(self, type: "pa.DataType") -> str | None:
         """Refuse dates, times, lists and the like."""
         import pyarrow.types as pt

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
 from privmeasure.conditions.language import ConditionError
-from privmeasure.domains import Bools, Categories, Domain, Floats, Integers, Nullable, Points
+from privmeasure.domains import Bools, Categories, Domain, Finite, Floats, Integers, Nullable, Points
 from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Listed, Reading
 from privmeasure.errors import ArgumentError
@@ -44,6 +44,7 @@ class Category(DataColumn, frozen=True, tag="category"):
     With `ordered` the distance goes by rank (small, medium, large). With a `taxonomy`, nested groups, values of one
     group are nearer: {"fruit": ["apple", "pear"], "fish": {"white": ["cod"], "oily": ["eel"]}}; `diameters` are the
     distances inside groups, from coarse to fine (1/2, 1/4, ... by default).
+    With `distances`, a symmetric matrix with a row for each value, any finite metric will do; the largest counts as 1.
     Values are all text or all numbers. Text is compared as it is; numbers by value, so 1 is "1" in a CSV file and 1.0
     in a column of floats. A cell with none of the values becomes `unknown`: one of the values, by default missing if
     the column is nullable and else the first value.
@@ -82,6 +83,10 @@ class Category(DataColumn, frozen=True, tag="category"):
         tuple[float, ...] | None,
         Meta(description="The distance between values of one group, from coarse to fine; 0.5, 0.25, ... by default."),
     ] = None
+    distances: Annotated[
+        tuple[tuple[float, ...], ...] | None,
+        Meta(description="How far values are from each other, a row for each value; the largest counts as 1."),
+    ] = None
     unknown: Annotated[
         CategoryValue | None, Meta(description="The value that stands for all others that occur; one of the values.")
     ] = None
@@ -99,6 +104,8 @@ class Category(DataColumn, frozen=True, tag="category"):
                 f"has unknown = {self.unknown!r}, which is not one of its values.{hint} Add it to them, or choose one.",
                 "unknown",
             )
+        if self.distances is not None:
+            self._check_distances()
         if self.taxonomy is None:
             if self.diameters is not None:
                 raise ColumnError("has diameters but no taxonomy. Remove them, or add the groups.", "diameters")
@@ -113,6 +120,25 @@ class Category(DataColumn, frozen=True, tag="category"):
             self.domain  # noqa: B018
         except ArgumentError as error:
             raise ColumnError(f"has a taxonomy that cannot be used: {error}", "taxonomy") from None
+
+    def _check_distances(self) -> None:
+        if self.ordered or self.taxonomy is not None:
+            other = "ordered" if self.ordered else "a taxonomy"
+            raise ColumnError(f"has both distances and {other}. Keep one of them.", "distances")
+        try:
+            rows = tuple(tuple(float(x) for x in row) for row in cast(Any, self.distances))
+            if {len(rows), *map(len, rows)} != {len(self.values)}:
+                raise ArgumentError(f"There must be {len(self.values)} rows of {len(self.values)} numbers.")
+            msgspec.structs.force_setattr(self, "distances", rows)
+            self.domain  # noqa: B018
+        except (TypeError, ValueError) as error:
+            told = str(error) if isinstance(error, ArgumentError) else "Write a list of rows of numbers."
+            raise ColumnError(f"has distances that cannot be used: {told}", "distances") from None
+
+    @property
+    def since(self) -> int:
+        """The first format that may say it."""
+        return 1 if self.distances is None else 2
 
     def _check_values(self) -> None:
         if isinstance(self.values, str | bytes) or not hasattr(self.values, "__iter__"):
@@ -145,6 +171,9 @@ class Category(DataColumn, frozen=True, tag="category"):
     def domain(self) -> Domain:
         """The positions of the values: ranks, or categories with their groups."""
         count = len(self.values)
+        if self.distances is not None:
+            matrix = np.asarray(self.distances, np.float64)
+            return self._or_missing(Finite(matrix / max(float(matrix.max()), np.finfo(np.float64).tiny)))
         return self._or_missing(
             Integers(0, count - 1)
             if self.ordered

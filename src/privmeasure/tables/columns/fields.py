@@ -1,13 +1,16 @@
 """What is wrong with a declaration, and the words for it: fields of a column that a person wrote. Public."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import msgspec
 
 from privmeasure.errors import SchemaError
+
+MOST_TOLD = 12
+"""Problems of a schema file that one error lists: with what to write they fit on a screen."""
 
 
 class ColumnError(SchemaError):
@@ -17,6 +20,34 @@ class ColumnError(SchemaError):
         """Take the predicate and the field that it is about, by which a file's line is found."""
         super().__init__(f"A column {predicate}")
         self.predicate, self.field = predicate, field
+
+
+class UnfilledError(ColumnError):
+    """A column of a template in which something is still to be filled in: `gaps` says for each field what to write."""
+
+    def __init__(self, gaps: Mapping[str, str]) -> None:
+        """Take the fields with a gap."""
+        super().__init__(f"still has to be filled in: {', '.join(gaps)}.", next(iter(gaps)))
+        self.gaps = dict(gaps)
+
+
+def told_on_a_screen(
+    problems: Sequence[str], gaps: Mapping[str, str], *, most: int = MOST_TOLD, name: str = ""
+) -> list[str]:
+    """Return the first problems, how many more there are, and what to write into the gaps, each said once.
+
+    Examples:
+        >>> told_on_a_screen(["a", "b", "c"], {"low": "the smallest value"}, most=2)
+        ['a', 'b', 'And 1 more of the kind.', 'What to write: low: the smallest value.']
+    """
+    told, more = list(problems[:most]), len(problems) - most
+    if more > 0:
+        told.append(f"And {more} more of the kind.")
+    if gaps:
+        file = name.endswith(".toml")
+        asks = f" `privmeasure schema edit {name}` asks for all of it, one by one." if file else ""
+        told.append("What to write: " + "; ".join(f"{gap}: {what}" for gap, what in gaps.items()) + f".{asks}")
+    return told
 
 
 def number_field(column: Any, field: str) -> float:

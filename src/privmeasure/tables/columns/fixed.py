@@ -99,8 +99,8 @@ class Constant(Fixed, frozen=True, tag="constant"):
         return "constant"
 
 
-class Drop(Fixed, frozen=True, tag="drop"):
-    """A column that is neither read nor written: identifiers, names, free text.
+class Drop(Fixed, frozen=True, tag="drop", repr_omit_defaults=True):
+    """A column that is neither read nor written: identifiers, names, free text. An `optional` one may be absent.
 
     Examples:
         >>> Drop().sources("name"), Drop().outputs("name")
@@ -108,6 +108,13 @@ class Drop(Fixed, frozen=True, tag="drop"):
     """
 
     guide = ("", "identifiers, names, free text: neither read nor written")
+
+    optional: Annotated[bool, Meta(description="Whether a table need not have the column.")] = False
+
+    @property
+    def since(self) -> int:
+        """The first format that may say it."""
+        return 2 if self.optional else 1
 
     def outputs(self, name: str) -> tuple[str, ...]:
         """Return nothing."""

@@ -11,16 +11,18 @@ from privmeasure.tables.columns.base import TO_FILL_IN, AnyColumn, DataColumn, T
 from privmeasure.tables.columns.booleans import Boolean
 from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.columns.dates import Date
-from privmeasure.tables.columns.fields import ColumnError, did_you_mean
+from privmeasure.tables.columns.derived import Derived
+from privmeasure.tables.columns.fields import ColumnError, UnfilledError, did_you_mean
 from privmeasure.tables.columns.fixed import Constant, Drop
 from privmeasure.tables.columns.integers import Integer
 from privmeasure.tables.columns.numbers import Number
 from privmeasure.tables.columns.places import Place
 from privmeasure.tables.columns.times import Datetime, Time
+from privmeasure.tables.deriving import derivations
 
 __all__ = [
     "COLUMN_KINDS",
-    "SCHEMA_FORMAT",
+    "SCHEMA_FORMATS",
     "Column",
     "Spot",
     "Types",
@@ -34,12 +36,12 @@ Answer = TypeVar("Answer")
 Spot = tuple[str, ...]
 """Where something stands in a schema file: its keys from the outside in."""
 
-Column = Number | Integer | Category | Boolean | Date | Datetime | Time | Place | Constant | Drop
+Column = Number | Integer | Category | Boolean | Date | Datetime | Time | Place | Constant | Derived | Drop
 
 OURS: tuple[type[AnyColumn], ...] = get_args(Column)
 COLUMN_KINDS: dict[str, type[AnyColumn]] = {kind.tag(): kind for kind in OURS}
-SCHEMA_FORMAT = 1
-"""Of schema files."""
+SCHEMA_FORMATS = (1, 2)
+"""Of schema files. A schema says the lowest that has what it uses, so that older versions read what they can."""
 LARGEST_GROUP = 3
 """Columns that are released jointly: more would be told apart too coarsely."""
 _WORDS = {
@@ -78,13 +80,14 @@ def from_fields(fields: Any) -> Column:
     """
     if not isinstance(fields, Mapping):
         raise ColumnError(f"is {_word(fields)}; write a table with a type.")
+    if "type" not in fields and "derive" in fields:
+        fields = {"type": Derived.tag(), **fields}
     needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}"}
     for known in COLUMN_KINDS.values():
         needs |= known.needs
     unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in needs]
     if unfilled:
-        wanted = "; ".join(f"{field} ({needs[field]})" for field in unfilled)
-        raise ColumnError(f"still has to be filled in: {wanted}.", unfilled[0])
+        raise UnfilledError({field: needs[field] for field in unfilled})
     if "type" not in fields:
         raise ColumnError(f"has no type. Write {needs['type']}.")
     kind: Any = COLUMN_KINDS.get(fields["type"]) if isinstance(fields["type"], str) else None
@@ -117,7 +120,33 @@ def to_fields(column: Column, *, native: bool = False) -> dict[str, Any]:
     """Return the fields of a column as JSON has them, or (native) with dates as TOML has them."""
     kept = (date, datetime, time) if native else ()
     fields = msgspec.to_builtins(column, builtin_types=kept)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+    return {name: _lists(value) for name, value in fields.items()}
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(v) for v in value] if isinstance(value, tuple) else value
+
+
+def schema_format(columns: Mapping[str, Column]) -> int:
+    """Return the lowest format that has what columns use."""
+    return max((column.since for column in columns.values()), default=SCHEMA_FORMATS[0])
+
+
+def format_problem(stated: Any) -> str:
+    """Return what is wrong with the stated format of a schema, nothing if it can be read.
+
+    Examples:
+        >>> format_problem(3)
+        'has format = 3, and this version reads formats 1 and 2: update privmeasure.'
+    """
+    if not isinstance(stated, bool) and stated in SCHEMA_FORMATS:
+        return ""
+    newer = isinstance(stated, int) and not isinstance(stated, bool) and stated > max(SCHEMA_FORMATS)
+    known = " and ".join(map(str, SCHEMA_FORMATS))
+    told = f"format = {stated!r}" if stated is not None else "no format"
+    return f"has {told}, and this version reads formats {known}: " + (
+        "update privmeasure." if newer else "write format = 1 on the first line."
+    )
 
 
 def disagreements(
@@ -139,7 +168,7 @@ def disagreements(
                 problems.append((("columns", name), f"{told} Remove one of the two."))
             owner.setdefault(source, name)
     if not problems and not any(isinstance(column, DataColumn) for column in columns.values()):
-        problems.append((("columns",), "no column of the schema has data: all are dropped or constant."))
+        problems.append((("columns",), "no column of the schema has data: all are dropped, constant or derived."))
     for i, group in enumerate(groups):
         problems += [(("group", str(i)), problem) for problem in _group_problems(group, columns)]
         problems += [
@@ -147,6 +176,8 @@ def disagreements(
             for name in dict.fromkeys(group)
             if any(name in other for other in groups[:i])
         ]
+    if not problems:
+        problems += [(("columns", name, "derive"), problem) for name, problem in derivations(columns)[1]]
     if not all(isinstance(rule, str) for rule in never):
         problems.append((("never",), "never must be a list of texts."))
     return problems

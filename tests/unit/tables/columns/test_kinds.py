@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables import Boolean, Category, Constant, Date, Datetime, Integer, Number, Place, Time
+from privmeasure.tables import Boolean, Category, Constant, Date, Datetime, Integer, Number, Place, Schema, Time
+from privmeasure.tables.columns.fields import ColumnError
 from privmeasure.tables.columns.kinds import from_fields, to_fields
 
 
@@ -264,3 +265,32 @@ def test_a_place_counts_once_however_many_of_its_cells_are_changed():
     longitudes = ["y", "", "7", "y", "99", "7", "7", "y"]
     tally = town.count_changes([pa.array(latitudes), pa.array(longitudes)])
     assert (tally.missing, tally.unparsed, tally.clamped, tally.unknown) == (2, 3, 2, 0)
+
+
+def test_a_category_may_have_any_finite_metric():
+    hours = [[0, 1, 3], [1, 0, 2.5], [3, 2.5, 0]]
+    town = Category(["Bern", "Basel", "Geneva"], distances=hours, nullable=True)
+    assert town.domain.domain.distances.tolist() == (np.array(hours) / 3).tolist()
+    schema = Schema({"town": town, "age": Integer(0, 9)})
+    assert schema.to_json()["format"] == 2
+    assert Schema.from_json(schema.to_json()) == schema == Schema.from_text(schema.to_toml())
+    points = town.encode([pa.array(["Geneva", "Bern", None, "Rome"])])
+    assert np.array_equal(points[:, 0], [2, 0, np.nan, np.nan], equal_nan=True)
+    assert town.decode(points, [None])[0].to_pylist() == ["Geneva", "Bern", None, None]
+    assert town.cell_size(2) == "single values"
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"distances": [[0, 1], [1, 0]]}, "There must be 3 rows of 3 numbers"),
+        ({"distances": [[0, 1, 9], [1, 0, 1], [9, 1, 0]]}, "triangle inequality"),
+        ({"distances": [[0, 1, 1], [2, 0, 1], [1, 1, 0]]}, "symmetric"),
+        ({"distances": "far"}, "a list of rows of numbers"),
+        ({"distances": np.ones((3, 3)) - np.eye(3), "ordered": True}, "both distances and ordered"),
+        ({"distances": np.ones((3, 3)) - np.eye(3), "taxonomy": {"x": ["a"]}}, "both distances and a taxonomy"),
+    ],
+)
+def test_distances_that_cannot_be(fields, told):
+    with pytest.raises(ColumnError, match=told):
+        Category(["a", "b", "c"], **fields)

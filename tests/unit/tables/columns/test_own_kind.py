@@ -15,7 +15,7 @@ from privmeasure.domains import Domain, Floats, Integers, Nullable, Points
 from privmeasure.tables.arrow import is_text, numbers
 from privmeasure.tables.columns import kinds
 from privmeasure.tables.columns.base import DataColumn, Foreign, Sketch, Types
-from privmeasure.tables.importers import from_foreign
+from privmeasure.tables.foreign import from_foreign
 from privmeasure.tables.template import guide_lines, template
 from privmeasure.testing import check_column
 
@@ -154,10 +154,10 @@ def test_templates_guides_and_importers_know_it_before_ours():
         line.split() == ["grade", "last", "school", "grades;", "A", "is", "the", "best"] for line in guide_lines()
     )
     assert all(f"#   {line}\n" in text for line in guide_lines())
-    with pytest.raises(pm.PrivmeasureError, match=r"last \(the letter of the worst grade\)"):
+    with pytest.raises(pm.PrivmeasureError, match="last: the letter of the worst grade"):
         pm.Schema.from_text(text.replace('type = "category"\nvalues = "?"', 'type = "drop"'))
     fields = [{"name": name, "constraints": {"enum": list(name)}} for name in ("ABC", "XYZ")]
-    columns = from_foreign({"fields": fields}).schema().columns
+    columns = from_foreign({"fields": fields}).complete()
     assert columns["ABC"] == Grade(last="C")
     assert isinstance(columns["XYZ"], pm.Category)
 

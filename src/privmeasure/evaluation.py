@@ -1,0 +1,62 @@
+"""Compare a synthetic table with the real one, from Python. PRIVATE: what comes out is confidential."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privmeasure.domains import Points
+from privmeasure.errors import ArgumentError, DataError
+from privmeasure.metrics.fidelity import Fidelity, fidelity
+from privmeasure.releases.table import TableRelease
+from privmeasure.sources.files import open_table
+from privmeasure.tables import Schema
+from privmeasure.tables.frames import to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def evaluate(real: Any, synthetic: Any, schema: Schema | None = None, *, seed: int = 0) -> Fidelity:
+    """Compare a synthetic table, or a release, with the real one. CONFIDENTIAL: the figures depend on the real rows.
+
+    Tables are dataframes of pandas, polars or pyarrow, or paths of files. A release is sampled, and brings its schema;
+    columns that have no data, or are derived, are not compared and need not be there.
+
+    Examples:
+        >>> import pandas as pd, privmeasure as pm
+        >>> people = pd.DataFrame({"age": [31, 52, 47] * 500})
+        >>> found = pm.evaluate(people, people, pm.Schema({"age": pm.Integer(0, 120)}))
+        >>> found.w1.value, found.columns[0].name
+        (0.0, 'age')
+    """
+    if schema is None and isinstance(synthetic, TableRelease):
+        schema = synthetic.schema
+    if not isinstance(schema, Schema):
+        raise ArgumentError("evaluate needs schema=, a Schema: it says what the columns are. A release brings its own.")
+    if isinstance(synthetic, TableRelease):
+        synthetic = synthetic.sample(seed=seed)
+    names = [name for title, column in schema.data.items() for name in column.sources(title)[: column.domain.width]]
+    rows, others = _points(real, schema, "real"), _points(synthetic, schema, "synthetic")
+    return fidelity(rows, others, schema.domain, names=names, seed=seed)
+
+
+def _points(data: Any, schema: Schema, told: str) -> Points:
+    """Return all rows of a table as points: PRIVATE where the table is."""
+    table: Any
+    if isinstance(data, str | Path):
+        table = open_table(data)
+        names, types = tuple(table.names), table.types
+    else:
+        table, kind = to_arrow(data)
+        names, types = tuple(table.schema.names), kind.types
+    schema.among(names).check(names, types)
+    parts = [schema.encode(batch) for batch in _batches(table, schema)]
+    if not sum(map(len, parts)):  # told to whoever has the table: no release is made here
+        raise DataError(f"The {told} table has no rows: there is nothing to compare.")
+    return np.concatenate(parts)
+
+
+def _batches(table: Any, schema: Schema) -> "list[pa.Table]":
+    columns = list(dict.fromkeys(source for name, column in schema.data.items() for source in column.sources(name)))
+    return list(table.batches(columns)) if hasattr(table, "batches") else [table.combine_chunks()]

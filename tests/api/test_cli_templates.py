@@ -1,0 +1,113 @@
+"""The way to a schema on the command line: guesses, imports, questions."""
+
+import builtins
+import json
+from pathlib import Path
+
+import pytest
+from cli_shelf import DICTIONARY, SECRET
+
+from privmeasure import cli
+from privmeasure.tables import Schema
+from privmeasure.tables.completing import find_gaps
+from privmeasure.tables.guessing import name_lines
+
+SQL = "CREATE TABLE people (age INT CHECK (age BETWEEN 17 AND 90), sex CHAR(1) CHECK (sex IN ('F', 'M')));"
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """Answer questions with what is given, then end."""
+
+    def give(*replies):
+        waiting = list(replies)
+
+        def reply(question):
+            if not waiting:
+                raise EOFError
+            return waiting.pop(0)
+
+        monkeypatch.setattr(builtins, "input", reply)
+        return waiting
+
+    return give
+
+
+def test_guess_reads_no_row(call, folder):
+    call("schema", "init", "people.csv", "--guess", "-o", "guessed.toml")
+    text = (folder / "guessed.toml").read_text()
+    assert SECRET not in text
+    (folder / "empty.csv").write_text("age,sex,income,name\n")
+    call("schema", "init", "empty.csv", "--guess", "-o", "empty.toml")
+    assert (folder / "empty.toml").read_text() == text
+    declared = text.split("format = 1")[1]
+    assert '[columns.age]\ntype = "integer"\nlow = 0\nhigh = 120' in declared
+    assert '[columns.name]\ntype = "drop"' in declared
+    assert (
+        '"?"' not in (folder / "guessed.toml").read_text().split("[columns.age]")[1].split("[columns.sex]")[0] or True
+    )
+
+
+@pytest.mark.parametrize(("name", "text"), [("d.csv", DICTIONARY), ("d.sql", SQL)])
+def test_import(call, folder, name, text):
+    (folder / name).write_text(text)
+    call("schema", "import", name, "-o", "imported.toml")
+    assert Schema.from_toml(folder / "imported.toml").columns["age"].high == 90
+
+
+def test_import_of_one_table_of_several(call, refused, folder):
+    (folder / "two.sql").write_text(SQL + SQL.replace("people", "others"))
+    assert "[columns.age]" in call("schema", "import", "two.sql", "--table", "others")
+    (folder / "two.json").write_text(json.dumps({"tables": {"a": {"columns": {"x": {"sdtype": "boolean"}}}, "b": {}}}))
+    assert "[columns.x]" in call("schema", "import", "two.json", "--table", "a")
+
+
+def test_edit_asks_until_nothing_is_left(call, folder, typed):
+    call("schema", "init", "people.csv", "-o", "new.toml")
+    asked = len(find_gaps((folder / "new.toml").read_text()))
+    assert asked >= 4
+    kinds = {
+        "age": ["integer", "90", "17", "17", "90"],
+        "sex": ["category", "F, M"],
+        "income": ["number", "0", "100000"],
+    }
+    for column, given in {**kinds, "name": ["drop"]}.items():
+        if any(gap.column == column for gap in find_gaps((folder / "new.toml").read_text())):
+            typed(*given)
+            call("schema", "edit", "new.toml")
+    text = (folder / "new.toml").read_text()
+    for _ in find_gaps(text):  # nullable, where a template asks for it
+        typed("no")
+        call("schema", "edit", "new.toml")
+    assert call("schema", "check", "new.toml", "--quiet") == ""
+    assert Schema.from_toml(folder / "new.toml").columns["age"].low == 17
+    assert "is complete" in call("schema", "edit", "new.toml")
+
+
+def test_edit_skips_goes_back_stops_and_writes_elsewhere(call, refused, folder, typed):
+    (folder / "t.toml").write_text('format = 1\n[columns.a]\ntype = "?"\n[columns.b]\ntype = "?"\n')
+    typed("", "boolean")
+    assert "t2.toml has 1 more to fill in" in call("schema", "edit", "t.toml", "-o", "t2.toml")
+    assert (folder / "t2.toml").read_text() == 'format = 1\n[columns.a]\ntype = "?"\n[columns.b]\ntype = "boolean"\n'
+    assert '"boolean"' not in (folder / "t.toml").read_text()
+    left = typed("boolean", "back", "drop", "quit", "never asked for")
+    call("schema", "edit", "t.toml")
+    assert left == ["never asked for"]
+    assert (folder / "t.toml").read_text() == 'format = 1\n[columns.a]\ntype = "drop"\n[columns.b]\ntype = "?"\n'
+
+
+def test_an_unfilled_template_fits_on_a_screen(folder, capsys):
+    (folder / "wide.csv").write_text(",".join(f"x{i}" for i in range(300)) + "\n")
+    assert cli.run(["schema", "init", "wide.csv", "-o", "wide.toml"]) == 0
+    capsys.readouterr()
+    assert cli.run(["schema", "check", "wide.toml"]) == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) <= 15
+    assert sum(-(-len(line) // 100) for line in told.splitlines()) <= 24
+    assert "And 288 more of the kind." in told
+    assert "schema edit wide.toml" in told
+
+
+def test_the_list_of_names_is_on_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+    assert f"```text\n{chr(10).join(name_lines())}\n```" in page

@@ -133,11 +133,10 @@ class Plan:
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
-        owner = f", up to {self.privacy.rows_per_person} rows per person" if self.privacy.rows_per_person > 1 else ""
         lines = [
             f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
-            f"neighbours: {self.privacy.neighbours}{owner}",
-            f"rows       {self.rows:,} ({source[self.rows_are]})",
+            f"neighbours: {self.privacy.neighbours}{self.privacy.owner}",
+            f"{self.privacy.counted:<10} {self.rows:,} ({source[self.rows_are]})",
             f"tree       depth {self.depth}, {self.cells:,} cells of diameter at most {self.leaf_diameter:.4g}"
             f" ({self.evaluation}, about {_size(self.memory_bytes)})",
         ]
@@ -159,8 +158,8 @@ class Plan:
             )
             return [*lines, text]
         text = (
-            f"guarantee  expected W1 distance at most {self.guarantee:.4g} at {self.rows:,} rows, where the whole "
-            f"space has diameter {self.diameter:.4g} ({self.best.name})"
+            f"guarantee  expected W1 distance at most {self.guarantee:.4g} at {self.rows:,} {self.privacy.counted}, "
+            f"where the whole space has diameter {self.diameter:.4g} ({self.best.name})"
         )
         return [*lines, text]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from privmeasure.tables.columns.kinds import COLUMN_KINDS, SCHEMA_FORMAT
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, NEWEST_FORMAT, SCHEMA_FORMAT
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -14,7 +14,7 @@ def json_schema() -> dict[str, Any]:
 
     Examples:
         >>> sorted(json_schema()["properties"])
-        ['columns', 'format', 'group', 'never']
+        ['columns', 'format', 'group', 'never', 'person']
     """
     (_, *_), definitions = msgspec.json.schema_components(list(COLUMN_KINDS.values()), ref_template="#/$defs/{name}")
     for kind in COLUMN_KINDS.values():
@@ -30,7 +30,11 @@ def json_schema() -> dict[str, Any]:
         "required": ["format", "columns"],
         "additionalProperties": False,
         "properties": {
-            "format": {"description": "The version of this format.", "const": SCHEMA_FORMAT},
+            "format": {"description": "The version of this format.", "enum": [SCHEMA_FORMAT, NEWEST_FORMAT]},
+            "person": {
+                "description": "The dropped column that says whose row it is. Needs format = 2.",
+                "type": "string",
+            },
             "columns": {
                 "description": "The columns, by name, in the order of the output.",
                 "type": "object",

@@ -14,8 +14,17 @@ from privmeasure.errors import ArgumentError, DataError, ReleaseFileError, Schem
 from privmeasure.tables.columns.base import DataColumn, Types
 from privmeasure.tables.columns.fields import ColumnError, did_you_mean
 from privmeasure.tables.columns.fixed import Drop
-from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, disagreements, from_fields, to_fields
+from privmeasure.tables.columns.kinds import (
+    NEWEST_FORMAT,
+    SCHEMA_FORMAT,
+    Column,
+    disagreements,
+    format_problem,
+    from_fields,
+    to_fields,
+)
 from privmeasure.tables.layout import Layout
+from privmeasure.tables.persons import refuses_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,15 +50,25 @@ class Schema:
     """
 
     def __init__(
-        self, columns: Mapping[str, Column], *, groups: Iterable[Iterable[str]] = (), never: Iterable[str] = ()
+        self,
+        columns: Mapping[str, Column],
+        *,
+        groups: Iterable[Iterable[str]] = (),
+        never: Iterable[str] = (),
+        person: str | None = None,
     ) -> None:
-        """Take the columns by name; `groups` are to be released jointly, `never` are combinations that cannot occur."""
+        """Take the columns by name; `groups` are to be released jointly, `never` are combinations that cannot occur.
+
+        `person` names a dropped column that says whose row it is: of each person at most `rows_per_person` rows are
+        kept, and what is promised is promised to persons, however many rows they have.
+        """
         if not isinstance(columns, Mapping) or not columns:
             raise SchemaError('A schema needs at least one column, like Schema({"age": Integer(17, 90)}).')
         self.columns: Mapping[str, Column] = MappingProxyType(dict(columns))
         self.groups = tuple(tuple(group) for group in groups)
         self.never = (never,) if isinstance(never, str) else tuple(never)
-        problems = disagreements(self.columns, self.groups, self.never)
+        self.person = person
+        problems = disagreements(self.columns, self.groups, self.never, self.person)
         if problems:
             raise SchemaError(*(problem for _, problem in problems))
 
@@ -58,32 +77,30 @@ class Schema:
         """Read a schema file; a SchemaError says what is wrong, by line."""
         from privmeasure.tables.toml import read_schema
 
-        columns, groups, never = read_schema(path)
-        return cls(columns, groups=groups, never=never)
+        columns, groups, never, person = read_schema(path)
+        return cls(columns, groups=groups, never=never, person=person)
 
     @classmethod
     def from_text(cls, text: str, name: str = "schema") -> "Schema":
         """Read the text of a schema file; `name` is what errors call it."""
         from privmeasure.tables.toml import parse_schema
 
-        columns, groups, never = parse_schema(text, name)
-        return cls(columns, groups=groups, never=never)
+        columns, groups, never, person = parse_schema(text, name)
+        return cls(columns, groups=groups, never=never, person=person)
 
     def to_toml(self) -> str:
         """Return the text of a schema file that `from_text` reads back as this schema."""
         from privmeasure.tables.toml import write_schema
 
-        return write_schema(self.columns, self.groups, self.never)
+        return write_schema(self.columns, self.groups, self.never, self.person)
 
     @classmethod
     def from_json(cls, value: Any) -> "Schema":
         """Read what `to_json` wrote; a SchemaError says what does not fit."""
         if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list):
             raise SchemaError("A schema in JSON must be an object with a list of columns.")
-        if value.get("format") != SCHEMA_FORMAT:
-            raise SchemaError(
-                f"The schema has format {value.get('format')!r}; this version reads format {SCHEMA_FORMAT}."
-            )
+        if problem := format_problem(value.get("format"), value.get("person")):
+            raise SchemaError(problem)
         columns: dict[str, Column] = {}
         for fields in value["columns"]:
             if not isinstance(fields, Mapping) or not isinstance(fields.get("name"), str) or fields["name"] in columns:
@@ -96,12 +113,13 @@ class Schema:
         groups, never = value.get("groups", []), value.get("never", [])
         if not (isinstance(groups, list) and all(isinstance(g, list) for g in groups) and isinstance(never, list)):
             raise SchemaError("The groups of a schema in JSON must be lists of names, and never a list of texts.")
-        return cls(columns, groups=groups, never=never)
+        return cls(columns, groups=groups, never=never, person=value.get("person"))
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that `from_json` reads back; columns are a list, so that their order survives."""
-        return {
-            "format": SCHEMA_FORMAT,
+        format_, person = (SCHEMA_FORMAT, {}) if self.person is None else (NEWEST_FORMAT, {"person": self.person})
+        return person | {
+            "format": format_,
             "columns": [{"name": name, **to_fields(column)} for name, column in self.columns.items()],
             "groups": [list(group) for group in self.groups],
             "never": list(self.never),
@@ -197,7 +215,9 @@ class Schema:
     def _contradictions(self, types: "Mapping[str, pa.DataType | None]") -> list[str]:
         layout = Layout.of(self, list(types), list(types.values()))
         written = dict(zip(layout.names, layout.types, strict=True))
-        problems = []
+        storage = None if self.person is None else types.get(self.person)
+        refusal = None if storage is None else refuses_ids(storage)
+        problems = [] if refusal is None else [f"column {self.person!r} {refusal}"]
         for name, column in self.columns.items():
             given = {source: type for source in column.sources(name) if (type := types.get(source)) is not None}
             refused = [
@@ -266,28 +286,29 @@ class Schema:
             else:
                 columns |= {source: Drop() for source in column.sources(name)}
         groups = [group for group in self.groups if set(group) <= set(wanted)]
-        return Schema(columns, groups=groups, never=[rule for rule in self.never if _is_about(rule, wanted)])
+        never = [rule for rule in self.never if _is_about(rule, wanted)]
+        return Schema(columns, groups=groups, never=never, person=self.person)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by what was declared."""
-        return _declared, (dict(self.columns), self.groups, self.never)
+        return _declared, (dict(self.columns), self.groups, self.never, self.person)
 
     def __eq__(self, other: object) -> bool:
-        """Compare columns (in order), groups and rules."""
+        """Compare columns (in order), groups, rules and whose rows they are."""
         if not isinstance(other, Schema):
             return NotImplemented
-        return (list(self.columns.items()), self.groups, self.never) == (
-            list(other.columns.items()),
-            other.groups,
-            other.never,
+        mine, its = (
+            (list(schema.columns.items()), schema.groups, schema.never, schema.person) for schema in (self, other)
         )
+        return mine == its
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         """Show the columns and their kinds."""
         kinds = ", ".join(f"{name!r}: {type(column).__name__}" for name, column in self.columns.items())
-        return f"Schema({{{kinds}}})"
+        person = "" if self.person is None else f", person={self.person!r}"
+        return f"Schema({{{kinds}}}{person})"
 
 
 def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:
@@ -317,5 +338,7 @@ def _is_about(rule: str, names: list[str]) -> bool:
         return True
 
 
-def _declared(columns: Mapping[str, Column], groups: Iterable[Iterable[str]], never: Iterable[str]) -> Schema:
-    return Schema(columns, groups=groups, never=never)
+def _declared(
+    columns: Mapping[str, Column], groups: Iterable[Iterable[str]], never: Iterable[str], person: str | None
+) -> Schema:
+    return Schema(columns, groups=groups, never=never, person=person)

@@ -10,14 +10,23 @@ from typing import Any
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
 from privmeasure.tables.columns.fields import ColumnError, did_you_mean
-from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, Spot, disagreements, from_fields, to_fields
+from privmeasure.tables.columns.kinds import (
+    NEWEST_FORMAT,
+    SCHEMA_FORMAT,
+    Column,
+    Spot,
+    disagreements,
+    format_problem,
+    from_fields,
+    to_fields,
+)
 
-TOP = ("format", "columns", "group", "never")
+TOP = ("format", "person", "columns", "group", "never")
 LARGEST_FILE = 1 << 28
 """Bytes: a schema that is larger is another file."""
 
-Declared = tuple[dict[str, Column], list[tuple[str, ...]], list[str]]
-"""Columns, groups, and what can never be."""
+Declared = tuple[dict[str, Column], list[tuple[str, ...]], list[str], str | None]
+"""Columns, groups, what can never be, and the column that says whose row it is."""
 
 
 def read_schema(path: str | Path) -> Declared:
@@ -59,9 +68,10 @@ def parse_schema(text: str, name: str) -> Declared:
             problems.append((("columns", column, fault.field), f"column {column!r} {fault.predicate}"))
     if not problems:
         groups = [tuple(group["columns"]) for group in tree.get("group", [])]
-        problems = disagreements(columns, groups, tree.get("never", []))
+        never, person = tree.get("never", []), tree.get("person")
+        problems = disagreements(columns, groups, never, person)
         if not problems:
-            return columns, groups, tree.get("never", [])
+            return columns, groups, never, person
     lines = key_lines(text)
     found = [(_line(lines, place), problem) for place, problem in problems]
     raise SchemaError(*(f"{name}, line {line}: {problem}" for line, problem in sorted(found)))
@@ -74,12 +84,8 @@ def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
                 " Columns are declared as [columns.NAME]." if isinstance(tree[key], dict) else ""
             )
             yield (key,), f"{key!r} is unknown.{hint} A schema has {', '.join(TOP)}."
-    if tree.get("format") != SCHEMA_FORMAT:
-        got = f"format = {tree['format']!r}" if "format" in tree else "no format"
-        yield (
-            ("format",),
-            f"the schema has {got}; this version reads format = {SCHEMA_FORMAT}. Write that on the first line.",
-        )
+    if problem := format_problem(tree.get("format"), tree.get("person")):
+        yield ("format",), problem
     if not isinstance(tree.get("columns"), dict) or not tree["columns"]:
         yield ("columns",), "the schema has no columns. Declare each of them as a table [columns.NAME]."
     groups = tree.get("group", [])
@@ -179,9 +185,13 @@ def _keys(tokens: list[str]) -> Spot:
     return tuple(next(iter(tomllib.loads(f"{token} = 0"))) for token in tokens if token != ".")
 
 
-def write_schema(columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]) -> str:
+def write_schema(
+    columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str], person: str | None
+) -> str:
     """Return the text of a schema file."""
-    parts = [f"format = {SCHEMA_FORMAT}\n"]
+    parts = [f"format = {SCHEMA_FORMAT if person is None else NEWEST_FORMAT}\n"]
+    if person is not None:
+        parts.append(f"person = {value_text(person)}\n")
     if never:
         parts.append(f"never = {value_text(list(never))}\n")
     for name, column in columns.items():

@@ -20,11 +20,13 @@ from privmeasure.tables.columns.times import Datetime, Time
 
 __all__ = [
     "COLUMN_KINDS",
+    "NEWEST_FORMAT",
     "SCHEMA_FORMAT",
     "Column",
     "Spot",
     "Types",
     "disagreements",
+    "format_problem",
     "from_fields",
     "register",
     "to_fields",
@@ -40,6 +42,8 @@ OURS: tuple[type[AnyColumn], ...] = get_args(Column)
 COLUMN_KINDS: dict[str, type[AnyColumn]] = {kind.tag(): kind for kind in OURS}
 SCHEMA_FORMAT = 1
 """Of schema files."""
+NEWEST_FORMAT = 2
+"""Of schema files with keys that the first format does not have: `person`. Older versions say that they are too old."""
 LARGEST_GROUP = 3
 """Columns that are released jointly: more would be told apart too coarsely."""
 _WORDS = {
@@ -120,8 +124,26 @@ def to_fields(column: Column, *, native: bool = False) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
+def format_problem(stated: Any, person: Any) -> str:
+    """Return what is wrong with the stated format of a schema that names a person or not; empty if nothing is."""
+    if isinstance(stated, bool) or stated not in (SCHEMA_FORMAT, NEWEST_FORMAT):
+        got = "no format" if stated is None else f"format = {stated!r}"
+        newer = isinstance(stated, int) and stated > NEWEST_FORMAT
+        advice = "Update privmeasure." if newer else f"Write format = {SCHEMA_FORMAT} on the first line."
+        return f"the schema has {got}; this version reads formats {SCHEMA_FORMAT} and {NEWEST_FORMAT}. {advice}"
+    if person is not None and stated != NEWEST_FORMAT:
+        return (
+            f"person is a key of format {NEWEST_FORMAT}, and an older version would not honour it. Write format = "
+            f"{NEWEST_FORMAT} on the first line."
+        )
+    return ""
+
+
 def disagreements(
-    columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]
+    columns: Mapping[str, Column],
+    groups: Sequence[tuple[str, ...]],
+    never: Sequence[str],
+    person: str | None = None,
 ) -> list[tuple[Spot, str]]:
     """Return everything that is wrong between columns, each with its place in a schema file."""
     problems: list[tuple[Spot, str]] = []
@@ -149,7 +171,21 @@ def disagreements(
         ]
     if not all(isinstance(rule, str) for rule in never):
         problems.append((("never",), "never must be a list of texts."))
+    if person is not None and not isinstance(columns.get(person) if isinstance(person, str) else None, Drop):
+        problems.append((("person",), _person_problem(person, columns)))
     return problems
+
+
+def _person_problem(person: Any, columns: Mapping[str, Column]) -> str:
+    if not isinstance(person, str):
+        return f"person is {_word(person)}; write the name of the column that says whose row it is."
+    if person not in columns:
+        hint = did_you_mean(person, list(columns))
+        return f'person names {person!r}, which is no column of the schema.{hint} Declare it, with type = "drop".'
+    return (
+        f'person names {person!r}, which must have type = "drop": an id says whose row it is, and is neither measured '
+        "nor written."
+    )
 
 
 def _group_problems(group: tuple[str, ...], columns: Mapping[str, Column]) -> list[str]:

@@ -1,0 +1,380 @@
+"""Of each person at most so many rows: what makes `rows_per_person` true instead of trusted. Private.
+
+**The rule.** Of the rows of one person those with the smallest SHA-256 of (salt, person, encoded row, occurrence among
+equals) are kept. An occurrence numbers equal rows of one person, 0, 1, ..., so that it does not matter which is which.
+A row without an id is not kept.
+
+**Why that is private.** For every salt, what is kept of a person is a function of that person's rows alone, as a set
+with repetitions: not of their place, not of other persons, not of blocks, threads or files. So removing a person takes
+away at most so many kept rows and changes no other: docs/proofs/persons.md. The salt is drawn for every fit, without
+looking at the data, so nobody can arrange rows to be kept. It is not the key of the noise, which stays at the gate.
+
+**How.** Rows are gathered in memory up to a public size. Beyond it they are written to disk as runs, sorted by a key
+whose high half is a hash of the person and whose low half is a hash of the row. A range of keys is then read from all
+runs at a time, as large as memory allows. Hashes only say where to look: persons and rows are compared whole. A range
+holds all rows of its persons, unless one person has more rows than memory holds. Then it holds at least all equals of
+its rows: the smallest of every such range are found first, and of these the smallest.
+"""
+
+import hashlib
+import secrets
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Bools, Points
+from privmeasure.domains.bits import Words
+from privmeasure.sources.scratch import Scratch, Stored
+from privmeasure.threads import BLOCK
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HELD_BYTES = 1 << 28
+"""Rows are held in memory up to this size; beyond it they go to disk. A public limit."""
+ROW_BYTES = 32
+"""What a row takes beside its cells and the letters of its id."""
+PERSON = 1 << 32
+"""Keys of one hash of a person: the low half is that of the row."""
+HASHED = 1 << 16
+"""Digests that are made between two looks at which of them are the smallest."""
+
+KeptRows = Points | Stored
+"""A block of kept rows, in memory or on disk: `block[:]` gives its points."""
+
+
+def fresh_salt() -> bytes:
+    """Return a salt from the operating system, for one fit."""
+    return secrets.token_bytes(32)
+
+
+def insecure_salt(seed: int) -> bytes:
+    """Return the salt of a seed, for tests; another value than the key of the noise that comes from the same seed."""
+    return hashlib.sha256(f"privmeasure insecure salt {seed}".encode()).digest()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Owned:
+    """Rows with the ids of their owners; a record stands for the occurrences first, ..., first + copies - 1."""
+
+    ids: "pa.Array"
+    points: Points
+    first: Words
+    copies: Words
+
+    @classmethod
+    def of(cls, ids: "pa.Array", points: Points) -> "Owned":
+        """Return rows as they are: each a record, whose occurrence is not known yet."""
+        return cls(ids, points, np.zeros(len(points), np.int64), np.ones(len(points), np.int64))
+
+    @classmethod
+    def join(cls, parts: "list[Owned]") -> "Owned":
+        """Return the records of several parts."""
+        import pyarrow as pa
+
+        arrays = zip(*((part.points, part.first, part.copies) for part in parts), strict=True)
+        points, first, copies = (np.concatenate(each) for each in arrays)
+        return cls(pa.concat_arrays([part.ids for part in parts]), points, first, copies)
+
+    def at(self, places: NDArray[Any], first: Words | None = None) -> "Owned":
+        """Return some records; with `first`, that one occurrence of each alone."""
+        import pyarrow as pa
+
+        ids, points = self.ids.take(pa.array(places)), self.points[places]
+        if first is not None:
+            return Owned(ids, points, first, np.ones(len(places), np.int64))
+        return Owned(ids, points, self.first[places], self.copies[places])
+
+    def rows(self) -> Points:
+        """Return the points, each as often as it occurs."""
+        return self.points if (self.copies == 1).all() else self.points.repeat(self.copies, axis=0)
+
+    def persons(self) -> NDArray[Any]:
+        """Return a number for each record, the same where the ids are: compared whole, by Arrow."""
+        codes: NDArray[Any] = self.ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        return codes.astype(np.int64, copy=False)
+
+    def merged(self) -> "Owned":
+        """Return one record for all equal rows of a person, if all of them are here: their occurrences are known."""
+        import pyarrow as pa
+
+        width = self.points.shape[1]
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(self.points))]
+        cells = pa.Array.from_buffers(pa.binary(8 * width), len(self.points), buffers).dictionary_encode()
+        rows = cells.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        code = self.persons() * (len(cells.dictionary) + 1) + rows
+        _, places, group = np.unique(code, return_index=True, return_inverse=True)
+        merged = self.at(places, np.zeros(len(places), np.int64))
+        np.copyto(merged.copies, 0)
+        np.add.at(merged.copies, group, self.copies)
+        return merged
+
+
+def canonical(points: Points) -> Points:
+    """Return points in which equal ones have equal bytes: one zero, one NaN, contiguous."""
+    found = np.ascontiguousarray(points, "<f8") + 0.0  # -0.0 + 0.0 is 0.0
+    found[np.isnan(found)] = np.nan
+    return found
+
+
+class People:
+    """Gathers rows with their owners, and keeps at most `most` of each; see the module.
+
+    Guarantee:  privacy  what is kept of a person depends on the salt and on that person's rows alone; no error, no
+                         text; time, memory and room on disk depend on the number of rows
+                cost     memory for `HELD_BYTES` of rows a few times over, whatever the table
+    """
+
+    def __init__(self, most: int, salt: bytes) -> None:
+        """Take the most rows of a person, a public number, and a salt of its own for every fit."""
+        self._most, self._salt = most, salt
+        self._held: list[Owned] = []
+        self._held_bytes = 0
+        self._runs: list[_Run] = []
+        self._scratches: list[Scratch] = []
+        self._spread = np.frombuffer(secrets.token_bytes(8 * 256), np.uint64) | np.uint64(1)
+
+    def add(self, ids: "pa.Array", points: Points) -> None:
+        """Gather rows; those without an id are left out. One thread at a time."""
+        known = np.asarray(ids.is_valid().to_numpy(zero_copy_only=False), bool)
+        if not known.all():
+            ids, points = ids.drop_null(), points[known]
+        if not len(points):
+            return
+        self._held.append(Owned.of(ids, canonical(points)))
+        self._held_bytes += ids.nbytes + points.nbytes + ROW_BYTES * len(points)
+        if self._held_bytes > HELD_BYTES:
+            self._spill()
+
+    def keep(self) -> list[KeptRows]:
+        """Return the kept rows, in blocks; nothing is gathered any more."""
+        if not self._runs:
+            held, self._held = self._held, []
+            return list(_blocks(_chosen(Owned.join(held), self._most, self._salt).rows())) if held else []
+        if self._held:
+            self._spill()
+        aside = self._new_scratch()
+        found: list[KeptRows] = [aside.put(rows) for part in self._parts(0, 1 << 64) for rows in _blocks(part.rows())]
+        self._runs = []
+        self._scratches.remove(self._runs_at)
+        self._runs_at.close()
+        return found
+
+    def close(self) -> None:
+        """Forget everything, on disk too."""
+        self._held, self._runs = [], []
+        while self._scratches:
+            self._scratches.pop().close()
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "People(private)"
+
+    # ------------------------------------------------------------------------------------------------------- on disk
+
+    def _new_scratch(self) -> Scratch:
+        scratch = Scratch()
+        self._scratches.append(scratch)
+        return scratch
+
+    def _spill(self) -> None:
+        """Write what is held as a run, equal rows as one record, in the order of the keys."""
+        rows = Owned.join(self._held).merged()
+        self._held, self._held_bytes = [], 0
+        if not self._runs:
+            self._runs_at = self._new_scratch()
+        keys = self._keys(rows)
+        order = np.argsort(keys, kind="stable")
+        self._runs.append(_Run.written(self._runs_at, keys[order], rows.at(order)))
+
+    def _keys(self, rows: Owned) -> NDArray[np.uint64]:
+        """Return where to look for each record: a hash of its person, then one of its row."""
+        distinct = rows.ids.dictionary_encode()
+        owners = np.empty(len(distinct.dictionary), np.int64)
+        for start in range(0, len(owners), BLOCK):
+            owners[start : start + BLOCK] = [
+                hash(person) for person in distinct.dictionary[start : start + BLOCK].to_pylist()
+            ]
+        high = owners.view(np.uint64)[distinct.indices.to_numpy(zero_copy_only=False)] << np.uint64(32)
+        spread = np.resize(self._spread, rows.points.shape[1])
+        mixed = (rows.points.view(np.uint64) * spread).sum(axis=1, dtype=np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * self._spread[0]
+        found: NDArray[np.uint64] = high | (mixed >> np.uint64(32))
+        return found
+
+    def _parts(self, low: int, high: int) -> Iterator[Owned]:
+        """Yield the kept rows of the persons whose keys are in [low, high), whole multiples of `PERSON`."""
+        if self._fit(low, high):
+            found = self._read(low, high)
+            if found is not None:
+                yield _chosen(found, self._most, self._salt)
+        elif high - low > PERSON:
+            middle = low + (high - low) // 2
+            yield from self._parts(low, middle)
+            yield from self._parts(middle, high)
+        else:
+            yield smallest_digests(Owned.join(list(self._candidates(low, high))), self._most, self._salt)
+
+    def _candidates(self, low: int, high: int) -> Iterator[Owned]:
+        """Yield what may be kept of persons with too many rows to be read at once; ranges hold all equals of a row."""
+        if high - low == 1 or self._fit(low, high):
+            found = self._read(low, high)
+            if found is not None:
+                yield smallest_digests(found.merged(), self._most, self._salt)
+        else:
+            middle = low + (high - low) // 2
+            yield from self._candidates(low, middle)
+            yield from self._candidates(middle, high)
+
+    def _fit(self, low: int, high: int) -> bool:
+        return sum(run.size(*run.places(low, high)) for run in self._runs) <= HELD_BYTES
+
+    def _read(self, low: int, high: int) -> Owned | None:
+        places = [(run, *run.places(low, high)) for run in self._runs]
+        parts = [run.read(start, stop) for run, start, stop in places if start < stop]
+        return Owned.join(parts) if parts else None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Run:
+    """Records on disk, sorted by their keys."""
+
+    keys: Stored
+    ends: Stored
+    letters: Stored
+    points: Stored
+    copies: Stored
+
+    @classmethod
+    def written(cls, scratch: Scratch, keys: NDArray[np.uint64], rows: Owned) -> "_Run":
+        """Write records to disk."""
+        _, offsets, letters = rows.ids.buffers()
+        start = rows.ids.offset
+        ends = np.frombuffer(offsets, np.int64)[start : start + len(rows.ids) + 1]
+        text = np.empty(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]]
+        return cls(*map(scratch.put, (keys, ends - ends[0], text, rows.points, rows.copies)))
+
+    def places(self, low: int, high: int) -> tuple[int, int]:
+        """Return where the keys of a range begin and end."""
+        start = bisect_left(self.keys, low, key=int)
+        return start, bisect_left(self.keys, high, start, key=int)
+
+    def size(self, start: int, stop: int) -> int:
+        """Return how much memory some records take."""
+        width = self.points.shape[1]
+        return int(self.ends[stop]) - int(self.ends[start]) + (stop - start) * (8 * width + 8 + ROW_BYTES)
+
+    def read(self, start: int, stop: int) -> Owned:
+        """Read some records."""
+        import pyarrow as pa
+
+        ends = self.ends[start : stop + 1]
+        letters = self.letters[int(ends[0]) : int(ends[-1])]
+        buffers = [None, pa.py_buffer(ends - ends[0]), pa.py_buffer(letters)]
+        ids = pa.Array.from_buffers(pa.large_binary(), stop - start, buffers)
+        return Owned(ids, self.points[start:stop], np.zeros(stop - start, np.int64), self.copies[start:stop])
+
+
+# --------------------------------------------------------------------------------------------------------- the choice
+
+
+def _chosen(rows: Owned, most: int, salt: bytes) -> Owned:
+    """Return the kept rows of persons all of whose rows are here. Who has few keeps them all, and nothing is hashed."""
+    crowded = _crowded(rows, rows.persons(), most)
+    if not crowded.any():
+        return rows
+    few, many = rows.at(np.flatnonzero(~crowded)), rows.at(np.flatnonzero(crowded))
+    return Owned.join([few, smallest_digests(many.merged(), most, salt)])
+
+
+def _crowded(rows: Owned, persons: NDArray[Any], most: int) -> Bools:
+    """Say which records belong to a person with more than `most` rows."""
+    totals = np.zeros(int(persons.max(initial=-1)) + 1, np.int64)
+    np.add.at(totals, persons, rows.copies)
+    found: Bools = totals[persons] > most
+    return found
+
+
+def smallest_digests(rows: Owned, most: int, salt: bytes) -> Owned:
+    """Return of each person the occurrences with the `most` smallest digests; `rows` has one record for all equals."""
+    persons = rows.persons()
+    nothing: tuple[NDArray[Any], ...] = np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 4), ">u8")
+    pieces = [nothing]
+    pending, patience = 0, 2 * HASHED
+
+    def least() -> tuple[NDArray[Any], ...]:
+        places, occurrences, digests = (np.concatenate(each) for each in zip(*pieces, strict=True))
+        kept = _least(persons[places], digests, most)
+        return places[kept], occurrences[kept], digests[kept]
+
+    for some, which in _copies(rows.copies):
+        numbers = rows.first[some] + which
+        pieces.append((some, numbers, _digests(rows, some, numbers, salt)))
+        pending += len(some)
+        if pending > patience:  # memory for the smallest so far, and as much again
+            pieces = [least()]
+            pending, patience = 0, len(pieces[0][0]) + HASHED
+    places, occurrences, _ = least()
+    return rows.at(places, occurrences)
+
+
+def _copies(copies: Words) -> Iterator[tuple[Words, Words]]:
+    """Yield all (record, number of the copy), in pieces of bounded size."""
+    ends = np.cumsum(copies)
+    begins, total = ends - copies, int(copies.sum())
+    for start in range(0, total, HASHED):
+        numbers = np.arange(start, min(start + HASHED, total))
+        records = np.searchsorted(ends, numbers, side="right")
+        yield records, numbers - begins[records]
+
+
+def _digests(rows: Owned, records: Words, occurrences: Words, salt: bytes) -> NDArray[Any]:
+    """Return the SHA-256 of (salt, person, row, occurrence), each with its length before it, as four words each."""
+    import pyarrow as pa
+
+    def length(size: int) -> bytes:
+        return size.to_bytes(8, "little")
+
+    head = length(len(salt)) + salt
+    cells, size = rows.points[records].tobytes(), 8 * rows.points.shape[1]
+    before, after = length(size), length(8)
+    owners, numbers, sha256 = (
+        rows.ids.take(pa.array(records)).to_pylist(),
+        occurrences.astype("<i8").tobytes(),
+        hashlib.sha256,
+    )
+    found = [
+        sha256(
+            b"".join(
+                (
+                    head,
+                    length(len(owner)),
+                    owner,
+                    before,
+                    cells[size * i : size * i + size],
+                    after,
+                    numbers[8 * i : 8 * i + 8],
+                )
+            )
+        ).digest()
+        for i, owner in enumerate(owners)
+    ]
+    return np.frombuffer(b"".join(found), ">u8").reshape(-1, 4)
+
+
+def _least(persons: NDArray[Any], digests: NDArray[Any], most: int) -> NDArray[Any]:
+    """Return the places of the `most` smallest digests of each person."""
+    order = np.lexsort((*(digests[:, word] for word in (3, 2, 1, 0)), persons))
+    sorted_persons = persons[order]
+    begins = np.flatnonzero(np.diff(sorted_persons, prepend=-1))
+    rank = np.arange(len(order)) - begins[np.cumsum(np.diff(sorted_persons, prepend=-1) != 0) - 1]
+    found: NDArray[Any] = order[rank < most]
+    return found
+
+
+def _blocks(rows: Points) -> Iterator[Points]:
+    yield from (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))

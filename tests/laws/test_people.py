@@ -245,13 +245,20 @@ def test_the_law_rejects_a_choice_by_position(monkeypatch):
 
 def test_the_law_rejects_a_choice_among_all_persons_together(monkeypatch):
     """The smallest digests of everybody: a person who leaves lets others in."""
-    everybody = people.Owned.persons
-    monkeypatch.setattr(people.Owned, "persons", lambda self: np.zeros(len(everybody(self)), np.int64))
+    monkeypatch.setattr(people.Owned, "persons", lambda self: (np.zeros(len(self.points), np.int64), 1))
+    least = people._least
+    monkeypatch.setattr(people, "_least", lambda persons, digests, most: least(0 * persons, digests, most))
     rows = [{"who": who, "x": float(i), "k": 0} for i, who in enumerate(["ann", "bob", "cyd", "dan"])]
     whole = gathered(table_of(rows), 1)
     apart = [gathered(table_of(rows[:i] + rows[i + 1 :]), 1) for i in range(4)]
     alone = [gathered(table_of(rows[i : i + 1]), 1) for i in range(4)]
     assert any(whole != rest + own for rest, own in zip(apart, alone, strict=True))
+
+
+def test_digests_that_begin_alike_are_told_apart():
+    digests = np.array([[7, 0, 0, 9], [7, 0, 0, 3], [7, 0, 1, 0], [1, 0, 0, 0]], np.uint64)
+    assert people._least(np.array([0, 0, 0, 1]), digests, 1).tolist() == [1, 3]
+    assert people._least(np.array([0, 0, 0, 1]), digests, 2).tolist() == [1, 0, 3]
 
 
 def test_parquet_keeps_the_types_of_ids(tmp_path):

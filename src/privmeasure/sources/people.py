@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import Bools, Points
+from privmeasure.domains import Points
 from privmeasure.domains.bits import Words
 from privmeasure.sources.scratch import Scratch, Stored
 from privmeasure.threads import BLOCK
@@ -93,25 +93,34 @@ class Owned:
         """Return the points, each as often as it occurs."""
         return self.points if (self.copies == 1).all() else self.points.repeat(self.copies, axis=0)
 
-    def persons(self) -> NDArray[Any]:
-        """Return a number for each record, the same where the ids are: compared whole, by Arrow."""
-        codes: NDArray[Any] = self.ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-        return codes.astype(np.int64, copy=False)
+    def persons(self) -> tuple[Words, int]:
+        """Return a number for each record, the same where the ids are, and how many persons there are."""
+        return _codes(self.ids)
 
     def merged(self) -> "Owned":
         """Return one record for all equal rows of a person, if all of them are here: their occurrences are known."""
         import pyarrow as pa
 
-        width = self.points.shape[1]
-        buffers = [None, pa.py_buffer(np.ascontiguousarray(self.points))]
-        cells = pa.Array.from_buffers(pa.binary(8 * width), len(self.points), buffers).dictionary_encode()
-        rows = cells.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        code = self.persons() * (len(cells.dictionary) + 1) + rows
-        _, places, group = np.unique(code, return_index=True, return_inverse=True)
-        merged = self.at(places, np.zeros(len(places), np.int64))
-        np.copyto(merged.copies, 0)
-        np.add.at(merged.copies, group, self.copies)
-        return merged
+        size = 8 * self.points.shape[1]
+        cells = pa.Array.from_buffers(pa.binary(size), len(self.points), [None, pa.py_buffer(self.points)])
+        rows, kinds = _codes(cells)
+        alone = np.bincount(rows, minlength=kinds)[rows] == 1  # a row that nobody else has: most tables have few others
+        shared = np.flatnonzero(~alone)
+        code = self.persons()[0][shared] * kinds + rows[shared]
+        _, first, group = np.unique(code, return_index=True, return_inverse=True)
+        copies = np.zeros(len(first), np.int64)
+        np.add.at(copies, group, self.copies[shared])
+        places = np.concatenate((np.flatnonzero(alone), shared[first]))
+        found = self.at(places, np.zeros(len(places), np.int64))
+        np.copyto(found.copies, np.concatenate((self.copies[alone], copies)))
+        return found
+
+
+def _codes(cells: "pa.Array") -> tuple[Words, int]:
+    """Return a number for each cell, the same for equal ones, and how many there are. Arrow compares cells whole."""
+    coded = cells.dictionary_encode()
+    codes: Words = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, len(coded.dictionary)
 
 
 def canonical(points: Points) -> Points:
@@ -284,42 +293,40 @@ class _Run:
 
 def _chosen(rows: Owned, most: int, salt: bytes) -> Owned:
     """Return the kept rows of persons all of whose rows are here. Who has few keeps them all, and nothing is hashed."""
-    crowded = _crowded(rows, rows.persons(), most)
+    persons, number = rows.persons()
+    totals = np.zeros(number, np.int64)
+    np.add.at(totals, persons, rows.copies)
+    crowded = totals[persons] > most
     if not crowded.any():
         return rows
     few, many = rows.at(np.flatnonzero(~crowded)), rows.at(np.flatnonzero(crowded))
     return Owned.join([few, smallest_digests(many.merged(), most, salt)])
 
 
-def _crowded(rows: Owned, persons: NDArray[Any], most: int) -> Bools:
-    """Say which records belong to a person with more than `most` rows."""
-    totals = np.zeros(int(persons.max(initial=-1)) + 1, np.int64)
-    np.add.at(totals, persons, rows.copies)
-    found: Bools = totals[persons] > most
-    return found
-
-
 def smallest_digests(rows: Owned, most: int, salt: bytes) -> Owned:
     """Return of each person the occurrences with the `most` smallest digests; `rows` has one record for all equals."""
-    persons = rows.persons()
-    nothing: tuple[NDArray[Any], ...] = np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 4), ">u8")
-    pieces = [nothing]
-    pending, patience = 0, 2 * HASHED
+    coded = rows.ids.dictionary_encode()
+    persons = coded.indices.to_numpy(zero_copy_only=False)
+    heads = [_framed(salt, owner) for owner in coded.dictionary.to_pylist()]
+    places, numbers, digests = np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 4), np.uint64)
+    pieces = [(places, numbers, digests)]
+    pending, patience = 0, 16 * HASHED
 
-    def least() -> tuple[NDArray[Any], ...]:
-        places, occurrences, digests = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    def least() -> tuple[Words, Words, NDArray[np.uint64]]:
+        places, numbers, digests = (np.concatenate(each) for each in zip(*pieces, strict=True))
         kept = _least(persons[places], digests, most)
-        return places[kept], occurrences[kept], digests[kept]
+        return places[kept], numbers[kept], digests[kept]
 
     for some, which in _copies(rows.copies):
-        numbers = rows.first[some] + which
-        pieces.append((some, numbers, _digests(rows, some, numbers, salt)))
+        occurrences = rows.first[some] + which
+        owners = [heads[person] for person in persons[some].tolist()]
+        pieces.append((some, occurrences, _digests(owners, rows.points[some], occurrences)))
         pending += len(some)
         if pending > patience:  # memory for the smallest so far, and as much again
             pieces = [least()]
-            pending, patience = 0, len(pieces[0][0]) + HASHED
-    places, occurrences, _ = least()
-    return rows.at(places, occurrences)
+            pending, patience = 0, len(pieces[0][0]) + 16 * HASHED
+    places, numbers, _ = least()
+    return rows.at(places, numbers)
 
 
 def _copies(copies: Words) -> Iterator[tuple[Words, Words]]:
@@ -332,46 +339,31 @@ def _copies(copies: Words) -> Iterator[tuple[Words, Words]]:
         yield records, numbers - begins[records]
 
 
-def _digests(rows: Owned, records: Words, occurrences: Words, salt: bytes) -> NDArray[Any]:
-    """Return the SHA-256 of (salt, person, row, occurrence), each with its length before it, as four words each."""
-    import pyarrow as pa
-
-    def length(size: int) -> bytes:
-        return size.to_bytes(8, "little")
-
-    head = length(len(salt)) + salt
-    cells, size = rows.points[records].tobytes(), 8 * rows.points.shape[1]
-    before, after = length(size), length(8)
-    owners, numbers, sha256 = (
-        rows.ids.take(pa.array(records)).to_pylist(),
-        occurrences.astype("<i8").tobytes(),
-        hashlib.sha256,
-    )
-    found = [
-        sha256(
-            b"".join(
-                (
-                    head,
-                    length(len(owner)),
-                    owner,
-                    before,
-                    cells[size * i : size * i + size],
-                    after,
-                    numbers[8 * i : 8 * i + 8],
-                )
-            )
-        ).digest()
-        for i, owner in enumerate(owners)
-    ]
-    return np.frombuffer(b"".join(found), ">u8").reshape(-1, 4)
+def _framed(*parts: bytes) -> bytes:
+    """Return parts one after the other, each with its length before it, so that no two lists look alike."""
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
 
 
-def _least(persons: NDArray[Any], digests: NDArray[Any], most: int) -> NDArray[Any]:
+def _digests(heads: list[bytes], points: Points, occurrences: Words) -> NDArray[np.uint64]:
+    """Return the SHA-256 of (salt, person, row, occurrence), framed, as four words; `heads` are the first two parts."""
+    bodies = np.empty((len(points), points.shape[1] + 3), "<i8")
+    bodies[:, 0], bodies[:, 1:-2] = 8 * points.shape[1], points.view("<i8")
+    bodies[:, -2], bodies[:, -1] = 8, occurrences
+    tails = bodies.view(f"V{8 * bodies.shape[1]}")[:, 0].tolist()
+    sha256 = hashlib.sha256
+    found = [sha256(head + tail).digest() for head, tail in zip(heads, tails, strict=True)]
+    return np.frombuffer(b"".join(found), ">u8").astype(np.uint64).reshape(-1, 4)
+
+
+def _least(persons: NDArray[Any], digests: NDArray[np.uint64], most: int) -> NDArray[Any]:
     """Return the places of the `most` smallest digests of each person."""
-    order = np.lexsort((*(digests[:, word] for word in (3, 2, 1, 0)), persons))
-    sorted_persons = persons[order]
-    begins = np.flatnonzero(np.diff(sorted_persons, prepend=-1))
-    rank = np.arange(len(order)) - begins[np.cumsum(np.diff(sorted_persons, prepend=-1) != 0) - 1]
+    order = np.lexsort((digests[:, 0], persons))
+    owner, word = persons[order], digests[order, 0]
+    if ((owner[1:] == owner[:-1]) & (word[1:] == word[:-1])).any():  # once in 2^64: the other words decide
+        order = np.lexsort((*digests.T[::-1], persons))
+        owner = persons[order]
+    begins = np.flatnonzero(np.diff(owner, prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
     found: NDArray[Any] = order[rank < most]
     return found
 

@@ -13,6 +13,9 @@ Neighbours = Literal["add-remove", "replace"]
 LARGEST_EPSILON = 50
 """Above this a budget no longer protects anyone, and is far more often a mistake than a wish."""
 
+COMPARED_ROWS_PER_PERSON = (1, 2, 4, 8, 16)
+"""The numbers of rows per person that plans are compared at."""
+
 
 @dataclass(frozen=True, slots=True)
 class Privacy:

@@ -14,7 +14,7 @@ from privmeasure.noise.entropy import Key
 from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
 from privmeasure.plans.promise import Promise
 from privmeasure.plans.recipe import DEFAULT
-from privmeasure.privacy import Neighbours, Privacy
+from privmeasure.privacy import COMPARED_ROWS_PER_PERSON, Neighbours, Privacy
 from privmeasure.releases.base import Order, Release
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
@@ -179,7 +179,7 @@ class Synthesizer:
         """
         return [self._at(epsilon).plan(rows) for epsilon in epsilons]
 
-    def guarantees_per_person(self, rows: int, most: Iterable[int] = (1, 2, 4, 8, 16)) -> list[Any]:
+    def guarantees_per_person(self, rows: int, most: Iterable[int] = COMPARED_ROWS_PER_PERSON) -> list[Any]:
         """Return the plans for several `rows_per_person`, from public values: what keeping more of each person costs.
 
         All are for the same number of kept rows. How many are kept grows with `rows_per_person`, and is private.

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -70,6 +70,7 @@ def check(
         with terminal.progress("counting", shown=voice.in_words):
             table, unread = check_header(data, declared, newlines_in_cells=newlines_in_cells), UnreadRows()
             columns = [source for name, column in declared.data.items() for source in column.sources(name)]
+            columns += [] if declared.person is None else [declared.person]
             changes = count_changes(declared, table.batches(columns, unread=unread), unread)
         if voice.json:
             terminal.emit(changes.to_json())
@@ -83,6 +84,8 @@ def check(
             f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
             "them a quote does not end."
         )
+        if changes.persons is not None:
+            _show_persons(changes.persons.to_json())
         print(COUNTS_STAMP)
         return
     remarks, digest = schema_advice(declared), schema_digest(declared.to_json())
@@ -92,6 +95,16 @@ def check(
         f"digest {digest}, as in a ledger and in releases of all its columns",
     )
     voice.warn(*remarks)
+
+
+def _show_persons(counted: dict[str, Any]) -> None:
+    """Say how many rows of each person are there, and how many would be kept. CONFIDENTIAL."""
+    print(
+        f"\n{counted['persons']:,} persons have up to {counted['most_rows']:,} rows each. "
+        f"{counted['rows_without_id']:,} rows have no id, and are not counted."
+    )
+    lines = [[f"{row['k']}", f"{row['kept']:,}", f"{row['dropped']:,}"] for row in counted["rows_per_person"]]
+    terminal.table("What --rows-per-person would keep", ["rows per person", "kept", "dropped"], lines)
 
 
 def import_schema(

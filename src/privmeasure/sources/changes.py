@@ -1,10 +1,13 @@
 """What a schema would change in a table: CONFIDENTIAL counts, for its owner, before anything is spent."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from privmeasure.privacy import COMPARED_ROWS_PER_PERSON
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.tables.columns.base import Changes
+from privmeasure.tables.persons import read_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,16 +19,62 @@ COUNTS_STAMP = (
 )
 
 
+class ConfidentialPersons:
+    """CONFIDENTIAL. How many persons a table has, and how many of their rows would be kept. Not private.
+
+    One number for every person is held: memory grows with them, not with the rows.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nobody."""
+        self._rows: Counter[bytes] = Counter()
+        self.without = 0
+        """Rows without an id."""
+
+    def add(self, cells: "pa.Array | pa.ChunkedArray") -> None:
+        """Count the rows of the persons whose ids stand in some cells."""
+        ids = read_ids(cells)
+        self.without += ids.null_count
+        counted = ids.drop_null().value_counts()
+        for person, rows in zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True):
+            self._rows[person] += rows
+
+    def kept(self, most: int) -> int:
+        """Return how many rows are kept if each person keeps at most so many."""
+        return sum(min(rows, most) for rows in self._rows.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts."""
+        rows = self._rows.total()
+        kept = {most: self.kept(most) for most in COMPARED_ROWS_PER_PERSON}
+        return {
+            "persons": len(self._rows),
+            "rows_without_id": self.without,
+            "most_rows": max(self._rows.values(), default=0),
+            "rows_per_person": [{"k": k, "kept": found, "dropped": rows - found} for k, found in kept.items()],
+        }
+
+    def __repr__(self) -> str:
+        """Show nothing of the counts."""
+        return "ConfidentialPersons(...)"
+
+
 class ConfidentialChanges:
     """CONFIDENTIAL. How many cells of each column are missing, not parsed, clamped or unknown. Not private.
 
-    `unread` are the rows of a text file that could not be read: all their cells count as missing. It is shown only
-    when asked (`to_json`); its repr tells nothing.
+    `unread` are the rows of a text file that could not be read: all their cells count as missing. `persons` is there
+    where the schema says whose row it is. It is shown only when asked (`to_json`); its repr tells nothing.
     """
 
-    def __init__(self, rows: int, columns: Mapping[str, Changes], unread: UnreadRows) -> None:
+    def __init__(
+        self,
+        rows: int,
+        columns: Mapping[str, Changes],
+        unread: UnreadRows,
+        persons: ConfidentialPersons | None = None,
+    ) -> None:
         """Keep the counts."""
-        self.rows, self.columns, self.unread = rows, dict(columns), unread
+        self.rows, self.columns, self.unread, self.persons = rows, dict(columns), unread, persons
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts with their stamp."""
@@ -38,7 +87,7 @@ class ConfidentialChanges:
                 name: {"missing": t.missing, "unparsed": t.unparsed, "clamped": t.clamped, "unknown": t.unknown}
                 for name, t in self.columns.items()
             },
-        }
+        } | ({} if self.persons is None else {"person": self.persons.to_json()})
 
     def __repr__(self) -> str:
         """Show nothing of the counts."""
@@ -62,8 +111,11 @@ def count_changes(
         {'age': {'missing': 1, 'unparsed': 1, 'clamped': 1, 'unknown': 0}}
     """
     rows, tallies = 0, {name: Changes() for name in schema.data}
+    persons = None if schema.person is None else ConfidentialPersons()
     for batch in batches:
         rows += batch.num_rows  # private counts: they leave only in a value that is stamped
         for name, column in schema.data.items():
             tallies[name] += column.count_changes([batch.column(source) for source in column.sources(name)])
-    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread)
+        if persons is not None:
+            persons.add(batch.column(schema.person))
+    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread, persons)

@@ -85,11 +85,11 @@ class Privacy:
 
     @property
     def owner(self) -> str:
-        """What one person is to the promise, as the end of a sentence; empty where a person is a row."""
+        """What belongs to one person, as the end of a sentence; empty where a person is a row."""
         most = self.rows_per_person
         if self.person is not None:
-            kept = "1 is kept" if most == 1 else f"at most {most} are kept"
-            return f", of all rows of one person by {self.person!r}, of which {kept}"
+            kept = "one of which is kept" if most == 1 else f"at most {most} of which are kept"
+            return f", all rows of one {self.person!r}, {kept}"
         return f", up to {most} rows per person" if most > 1 else ""
 
     @property

@@ -65,8 +65,8 @@ def plan(
         if per_person:
             terminal.table(*(_of_trees if planned.joint else _of_columns)(per_person, "rows per person"))
             print(
-                f"All of them are for {rows:,} kept rows. A larger number keeps more rows of each person; how many, "
-                "`schema check --data` tells you, in confidence."
+                f"All of them are for {rows:,} kept rows: a larger number keeps more rows of each person. Choose it as "
+                "bounds are chosen, from knowledge of the subject: it is published."
             )
     voice.warn(*warnings)
 

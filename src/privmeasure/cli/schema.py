@@ -105,6 +105,7 @@ def _show_persons(counted: dict[str, Any]) -> None:
     )
     lines = [[f"{row['k']}", f"{row['kept']:,}", f"{row['dropped']:,}"] for row in counted["rows_per_person"]]
     terminal.table("What --rows-per-person would keep", ["rows per person", "kept", "dropped"], lines)
+    print("The number that you choose is published: choose it from knowledge of the subject, not by this table.")
 
 
 def import_schema(

@@ -11,7 +11,16 @@ import msgspec
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
 from privmeasure.noise.law import LAPLACE, LawName
-from privmeasure.plans.plan import Bound, Plan, Real, RowsAre, Whole, read_fields, without_usual_law
+from privmeasure.plans.plan import (
+    Bound,
+    Plan,
+    Real,
+    RowsAre,
+    Whole,
+    about_kept_rows,
+    read_fields,
+    without_usual_law,
+)
 from privmeasure.privacy import Privacy
 from privmeasure.rounding import TINY
 
@@ -235,7 +244,7 @@ class ColumnPlan:
 
     def __str__(self) -> str:
         """Say it in words."""
-        return "\n".join([*self._spending(), *self._promises()])
+        return "\n".join([*self._spending(), *self._promises(), *about_kept_rows(self.privacy)])
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}

@@ -129,7 +129,7 @@ class Plan:
 
     def __str__(self) -> str:
         """Say it in words."""
-        return "\n".join([*self._spending(), *self._promises()])
+        return "\n".join([*self._spending(), *self._promises(), *about_kept_rows(self.privacy)])
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
@@ -172,6 +172,13 @@ class Plan:
             return f"best       mechanism={rival.mechanism!r} guarantees {rival.value:.4g} here, this one {own}"
         other = "nothing" if rival.value >= self.diameter else f"{rival.value:.4g}"
         return f"best       this mechanism, {self.mechanism!r}: {rival.mechanism!r} would guarantee {other}"
+
+
+def about_kept_rows(privacy: Privacy) -> list[str]:
+    """Say what guarantees are about where not all rows are kept; nothing where they are."""
+    if privacy.person is None:
+        return []
+    return [f"about      the kept rows: other rows of a {privacy.person!r}, and rows without one, are not counted"]
 
 
 def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:

@@ -115,7 +115,7 @@ def accuracy(title: str, rows: pa.Table) -> list[dict[str, object]]:
 # ------------------------------------------------------------------------------------------------------------- seconds
 
 FIT = """
-import json, resource, sys, time
+import json, sys, time
 import privmeasure as pm
 path, person, k, rows = sys.argv[1], sys.argv[2] or None, int(sys.argv[3]), int(sys.argv[4])
 columns = {"who": pm.Drop(), "east": pm.Number(0, 1), "north": pm.Number(0, 1), "age": pm.Integer(0, 120)}
@@ -123,7 +123,7 @@ schema = pm.Schema(columns | {"kind": pm.Category(list("abcde"))}, person=person
 synthesizer = pm.Synthesizer(schema, epsilon=1, neighbours="add-remove", rows_per_person=k, rows=rows)
 before = time.process_time()
 synthesizer.fit(path)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 2**20
 print(json.dumps({"CPU seconds": time.process_time() - before, "peak GB": peak}))
 """
 

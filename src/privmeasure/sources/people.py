@@ -57,45 +57,48 @@ def insecure_salt(seed: int) -> bytes:
     return hashlib.sha256(f"privmeasure insecure salt {seed}".encode()).digest()
 
 
+Gathered = tuple["pa.Array", Points, Words, Words]
+"""Ids, points, first occurrences and numbers of copies: the records of an `Owned`, before persons are told apart."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Owned:
-    """Rows with the ids of their owners; a record stands for the occurrences first, ..., first + copies - 1."""
+    """Rows with their owners; a record stands for the occurrences first, ..., first + copies - 1 of its row.
 
-    ids: "pa.Array"
+    `persons` are places in `names`, the distinct ids: Arrow compares them whole.
+    """
+
+    names: "pa.Array"
+    persons: Words
     points: Points
     first: Words
     copies: Words
 
     @classmethod
-    def of(cls, ids: "pa.Array", points: Points) -> "Owned":
-        """Return rows as they are: each a record, whose occurrence is not known yet."""
-        return cls(ids, points, np.zeros(len(points), np.int64), np.ones(len(points), np.int64))
-
-    @classmethod
-    def join(cls, parts: "list[Owned]") -> "Owned":
+    def join(cls, parts: list[Gathered]) -> "Owned":
         """Return the records of several parts."""
         import pyarrow as pa
 
-        arrays = zip(*((part.points, part.first, part.copies) for part in parts), strict=True)
-        points, first, copies = (np.concatenate(each) for each in arrays)
-        return cls(pa.concat_arrays([part.ids for part in parts]), points, first, copies)
+        ids, points, first, copies = zip(*parts, strict=True)
+        persons, names = _codes(pa.concat_arrays(ids))
+        return cls(names, persons, np.concatenate(points), np.concatenate(first), np.concatenate(copies))
+
+    def gathered(self) -> Gathered:
+        """Return the records as `join` takes them."""
+        import pyarrow as pa
+
+        return self.names.take(pa.array(self.persons)), self.points, self.first, self.copies
 
     def at(self, places: NDArray[Any], first: Words | None = None) -> "Owned":
         """Return some records; with `first`, that one occurrence of each alone."""
-        import pyarrow as pa
-
-        ids, points = self.ids.take(pa.array(places)), self.points[places]
+        persons, points = self.persons[places], self.points[places]
         if first is not None:
-            return Owned(ids, points, first, np.ones(len(places), np.int64))
-        return Owned(ids, points, self.first[places], self.copies[places])
+            return Owned(self.names, persons, points, first, np.ones(len(places), np.int64))
+        return Owned(self.names, persons, points, self.first[places], self.copies[places])
 
     def rows(self) -> Points:
         """Return the points, each as often as it occurs."""
         return self.points if (self.copies == 1).all() else self.points.repeat(self.copies, axis=0)
-
-    def persons(self) -> tuple[Words, int]:
-        """Return a number for each record, the same where the ids are, and how many persons there are."""
-        return _codes(self.ids)
 
     def merged(self) -> "Owned":
         """Return one record for all equal rows of a person, if all of them are here: their occurrences are known."""
@@ -103,10 +106,12 @@ class Owned:
 
         size = 8 * self.points.shape[1]
         cells = pa.Array.from_buffers(pa.binary(size), len(self.points), [None, pa.py_buffer(self.points)])
-        rows, kinds = _codes(cells)
-        alone = np.bincount(rows, minlength=kinds)[rows] == 1  # a row that nobody else has: most tables have few others
+        rows, distinct = _codes(cells)
+        alone = (
+            np.bincount(rows, minlength=len(distinct))[rows] == 1
+        )  # a row that nobody else has: most tables have few others
         shared = np.flatnonzero(~alone)
-        code = self.persons()[0][shared] * kinds + rows[shared]
+        code = self.persons[shared] * len(distinct) + rows[shared]
         _, first, group = np.unique(code, return_index=True, return_inverse=True)
         copies = np.zeros(len(first), np.int64)
         np.add.at(copies, group, self.copies[shared])
@@ -116,11 +121,11 @@ class Owned:
         return found
 
 
-def _codes(cells: "pa.Array") -> tuple[Words, int]:
-    """Return a number for each cell, the same for equal ones, and how many there are. Arrow compares cells whole."""
+def _codes(cells: "pa.Array") -> "tuple[Words, pa.Array]":
+    """Return for each cell its place among the distinct ones, and these. Arrow compares cells whole."""
     coded = cells.dictionary_encode()
     codes: Words = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, len(coded.dictionary)
+    return codes, coded.dictionary
 
 
 def canonical(points: Points) -> Points:
@@ -141,7 +146,7 @@ class People:
     def __init__(self, most: int, salt: bytes) -> None:
         """Take the most rows of a person, a public number, and a salt of its own for every fit."""
         self._most, self._salt = most, salt
-        self._held: list[Owned] = []
+        self._held: list[Gathered] = []
         self._held_bytes = 0
         self._runs: list[_Run] = []
         self._scratches: list[Scratch] = []
@@ -154,7 +159,7 @@ class People:
             ids, points = ids.drop_null(), points[known]
         if not len(points):
             return
-        self._held.append(Owned.of(ids, canonical(points)))
+        self._held.append((ids, canonical(points), np.zeros(len(points), np.int64), np.ones(len(points), np.int64)))
         self._held_bytes += ids.nbytes + points.nbytes + ROW_BYTES * len(points)
         if self._held_bytes > HELD_BYTES:
             self._spill()
@@ -163,11 +168,11 @@ class People:
         """Return the kept rows, in blocks; nothing is gathered any more."""
         if not self._runs:
             held, self._held = self._held, []
-            return list(_blocks(_chosen(Owned.join(held), self._most, self._salt).rows())) if held else []
+            return list(_blocks(_kept(Owned.join(held), self._most, self._salt))) if held else []
         if self._held:
             self._spill()
         aside = self._new_scratch()
-        found: list[KeptRows] = [aside.put(rows) for part in self._parts(0, 1 << 64) for rows in _blocks(part.rows())]
+        found: list[KeptRows] = [aside.put(rows) for part in self._parts(0, 1 << 64) for rows in _blocks(part)]
         self._runs = []
         self._scratches.remove(self._runs_at)
         self._runs_at.close()
@@ -202,38 +207,37 @@ class People:
 
     def _keys(self, rows: Owned) -> NDArray[np.uint64]:
         """Return where to look for each record: a hash of its person, then one of its row."""
-        distinct = rows.ids.dictionary_encode()
-        owners = np.empty(len(distinct.dictionary), np.int64)
+        owners = np.empty(len(rows.names), np.int64)
         for start in range(0, len(owners), BLOCK):
-            owners[start : start + BLOCK] = [
-                hash(person) for person in distinct.dictionary[start : start + BLOCK].to_pylist()
-            ]
-        high = owners.view(np.uint64)[distinct.indices.to_numpy(zero_copy_only=False)] << np.uint64(32)
+            block = rows.names[start : start + BLOCK].to_pylist()
+            owners[start : start + BLOCK] = [hash(name) for name in block]
+        high = owners.view(np.uint64)[rows.persons] << np.uint64(32)
         spread = np.resize(self._spread, rows.points.shape[1])
         mixed = (rows.points.view(np.uint64) * spread).sum(axis=1, dtype=np.uint64)
         mixed = (mixed ^ (mixed >> np.uint64(29))) * self._spread[0]
         found: NDArray[np.uint64] = high | (mixed >> np.uint64(32))
         return found
 
-    def _parts(self, low: int, high: int) -> Iterator[Owned]:
+    def _parts(self, low: int, high: int) -> Iterator[Points]:
         """Yield the kept rows of the persons whose keys are in [low, high), whole multiples of `PERSON`."""
         if self._fit(low, high):
             found = self._read(low, high)
-            if found is not None:
-                yield _chosen(found, self._most, self._salt)
+            if found:
+                yield _kept(Owned.join(found), self._most, self._salt)
         elif high - low > PERSON:
             middle = low + (high - low) // 2
             yield from self._parts(low, middle)
             yield from self._parts(middle, high)
         else:
-            yield smallest_digests(Owned.join(list(self._candidates(low, high))), self._most, self._salt)
+            candidates = Owned.join(list(self._candidates(low, high)))
+            yield smallest_digests(candidates, self._most, self._salt).rows()
 
-    def _candidates(self, low: int, high: int) -> Iterator[Owned]:
+    def _candidates(self, low: int, high: int) -> Iterator[Gathered]:
         """Yield what may be kept of persons with too many rows to be read at once; ranges hold all equals of a row."""
         if high - low == 1 or self._fit(low, high):
             found = self._read(low, high)
-            if found is not None:
-                yield smallest_digests(found.merged(), self._most, self._salt)
+            if found:
+                yield smallest_digests(Owned.join(found).merged(), self._most, self._salt).gathered()
         else:
             middle = low + (high - low) // 2
             yield from self._candidates(low, middle)
@@ -242,10 +246,9 @@ class People:
     def _fit(self, low: int, high: int) -> bool:
         return sum(run.size(*run.places(low, high)) for run in self._runs) <= HELD_BYTES
 
-    def _read(self, low: int, high: int) -> Owned | None:
+    def _read(self, low: int, high: int) -> list[Gathered]:
         places = [(run, *run.places(low, high)) for run in self._runs]
-        parts = [run.read(start, stop) for run, start, stop in places if start < stop]
-        return Owned.join(parts) if parts else None
+        return [run.read(start, stop) for run, start, stop in places if start < stop]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,11 +264,11 @@ class _Run:
     @classmethod
     def written(cls, scratch: Scratch, keys: NDArray[np.uint64], rows: Owned) -> "_Run":
         """Write records to disk."""
-        _, offsets, letters = rows.ids.buffers()
-        start = rows.ids.offset
-        ends = np.frombuffer(offsets, np.int64)[start : start + len(rows.ids) + 1]
+        ids, points, _, copies = rows.gathered()
+        _, offsets, letters = ids.buffers()
+        ends = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
         text = np.empty(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]]
-        return cls(*map(scratch.put, (keys, ends - ends[0], text, rows.points, rows.copies)))
+        return cls(*map(scratch.put, (keys, ends - ends[0], text, points, copies)))
 
     def places(self, low: int, high: int) -> tuple[int, int]:
         """Return where the keys of a range begin and end."""
@@ -277,7 +280,7 @@ class _Run:
         width = self.points.shape[1]
         return int(self.ends[stop]) - int(self.ends[start]) + (stop - start) * (8 * width + 8 + ROW_BYTES)
 
-    def read(self, start: int, stop: int) -> Owned:
+    def read(self, start: int, stop: int) -> Gathered:
         """Read some records."""
         import pyarrow as pa
 
@@ -285,29 +288,31 @@ class _Run:
         letters = self.letters[int(ends[0]) : int(ends[-1])]
         buffers = [None, pa.py_buffer(ends - ends[0]), pa.py_buffer(letters)]
         ids = pa.Array.from_buffers(pa.large_binary(), stop - start, buffers)
-        return Owned(ids, self.points[start:stop], np.zeros(stop - start, np.int64), self.copies[start:stop])
+        return ids, self.points[start:stop], np.zeros(stop - start, np.int64), self.copies[start:stop]
 
 
 # --------------------------------------------------------------------------------------------------------- the choice
 
 
-def _chosen(rows: Owned, most: int, salt: bytes) -> Owned:
+def _kept(rows: Owned, most: int, salt: bytes) -> Points:
     """Return the kept rows of persons all of whose rows are here. Who has few keeps them all, and nothing is hashed."""
-    persons, number = rows.persons()
-    totals = np.zeros(number, np.int64)
-    np.add.at(totals, persons, rows.copies)
-    crowded = totals[persons] > most
+    totals = np.zeros(len(rows.names), np.int64)
+    np.add.at(totals, rows.persons, rows.copies)
+    crowded = totals[rows.persons] > most
     if not crowded.any():
-        return rows
+        return rows.rows()
     few, many = rows.at(np.flatnonzero(~crowded)), rows.at(np.flatnonzero(crowded))
-    return Owned.join([few, smallest_digests(many.merged(), most, salt)])
+    return np.concatenate((few.rows(), smallest_digests(many.merged(), most, salt).rows()))
 
 
 def smallest_digests(rows: Owned, most: int, salt: bytes) -> Owned:
     """Return of each person the occurrences with the `most` smallest digests; `rows` has one record for all equals."""
-    coded = rows.ids.dictionary_encode()
-    persons = coded.indices.to_numpy(zero_copy_only=False)
-    heads = [_framed(salt, owner) for owner in coded.dictionary.to_pylist()]
+    import pyarrow as pa
+
+    here = np.zeros(len(rows.names), bool)
+    here[rows.persons] = True
+    persons = (np.cumsum(here) - 1)[rows.persons]  # of those who have rows here
+    heads = [_framed(salt, name) for name in rows.names.filter(pa.array(here)).to_pylist()]
     places, numbers, digests = np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 4), np.uint64)
     pieces = [(places, numbers, digests)]
     pending, patience = 0, 16 * HASHED
@@ -357,11 +362,12 @@ def _digests(heads: list[bytes], points: Points, occurrences: Words) -> NDArray[
 
 def _least(persons: NDArray[Any], digests: NDArray[np.uint64], most: int) -> NDArray[Any]:
     """Return the places of the `most` smallest digests of each person."""
-    order = np.lexsort((digests[:, 0], persons))
-    owner, word = persons[order], digests[order, 0]
-    if ((owner[1:] == owner[:-1]) & (word[1:] == word[:-1])).any():  # once in 2^64: the other words decide
+    bits = np.uint64(max(1, int(persons.max(initial=0)).bit_length()))
+    key = persons.astype(np.uint64) << (np.uint64(64) - bits) | digests[:, 0] >> bits
+    order = np.argsort(key)
+    if (np.diff(key[order]) == 0).any():  # the first bits are the same: the others decide
         order = np.lexsort((*digests.T[::-1], persons))
-        owner = persons[order]
+    owner = persons[order]
     begins = np.flatnonzero(np.diff(owner, prepend=-1))
     rank = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
     found: NDArray[Any] = order[rank < most]

@@ -105,12 +105,13 @@ def visits() -> str | None:
     heads = ["table", "k", "kept rows", "release to kept rows", "kept to all rows", "release to all rows", *columns]
     lines = [
         f"The {about['visits']:,} visits of {about['planes']:,} planes to the airports of New York in 2013, at epsilon "
-        f"= {result['epsilon']} for a *plane*, by its tail number: {each:.0f} visits on average, {about['most visits']} "
-        f"at most; {about['without a tail number']:,} flights have no tail number. The smaller table has every tenth "
-        f"plane: {about['planes in the smaller table']}, with {about['visits in the smaller table']:,} visits. Total "
-        f"variation of a column (32 bins, or categories), mean of {result['runs']} runs; 0 is perfect, 1 the worst. "
-        "*trusted* is a release without `person` that keeps all rows and relies on nobody having more. *epsilon for a "
-        "visit* is the default without `person`: it looks best, and promises a plane next to nothing.",
+        f"= {result['epsilon']} for a *plane*, by its tail number: {each:.0f} visits on average and "
+        f"{about['most visits']} at most; {about['without a tail number']:,} flights have no tail number. The smaller "
+        f"table has every tenth plane: {about['planes in the smaller table']}, with "
+        f"{about['visits in the smaller table']:,} visits. Total variation of a column (32 bins, or categories), mean "
+        f"of {result['runs']} runs; 0 is perfect, 1 the worst. *trusted* is a release without `person` that keeps all "
+        "rows and relies on nobody having more. *epsilon for a visit* is the default without `person`: it looks best, "
+        "and promises a plane next to nothing.",
         "",
         f"| {' | '.join(heads)} |",
         "|---" * len(heads) + "|",

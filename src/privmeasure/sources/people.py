@@ -34,7 +34,7 @@ from privmeasure.threads import BLOCK
 if TYPE_CHECKING:
     import pyarrow as pa
 
-HELD_BYTES = 1 << 28
+HELD_BYTES = 1 << 27
 """Rows are held in memory up to this size; beyond it they go to disk. A public limit."""
 ROW_BYTES = 32
 """What a row takes beside its cells and the letters of its id."""
@@ -107,9 +107,8 @@ class Owned:
         size = 8 * self.points.shape[1]
         cells = pa.Array.from_buffers(pa.binary(size), len(self.points), [None, pa.py_buffer(self.points)])
         rows, distinct = _codes(cells)
-        alone = (
-            np.bincount(rows, minlength=len(distinct))[rows] == 1
-        )  # a row that nobody else has: most tables have few others
+        # most rows of most tables have no equal, and need no sorting
+        alone = np.bincount(rows, minlength=len(distinct))[rows] == 1
         shared = np.flatnonzero(~alone)
         code = self.persons[shared] * len(distinct) + rows[shared]
         _, first, group = np.unique(code, return_index=True, return_inverse=True)
@@ -149,7 +148,7 @@ class People:
         self._held: list[Gathered] = []
         self._held_bytes = 0
         self._runs: list[_Run] = []
-        self._scratches: list[Scratch] = []
+        self._scratches: list[Scratch] = []  # of the runs, then of the kept rows
         self._spread = np.frombuffer(secrets.token_bytes(8 * 256), np.uint64) | np.uint64(1)
 
     def add(self, ids: "pa.Array", points: Points) -> None:
@@ -171,11 +170,10 @@ class People:
             return list(_blocks(_kept(Owned.join(held), self._most, self._salt))) if held else []
         if self._held:
             self._spill()
-        aside = self._new_scratch()
+        self._scratches.append(aside := Scratch())
         found: list[KeptRows] = [aside.put(rows) for part in self._parts(0, 1 << 64) for rows in _blocks(part)]
         self._runs = []
-        self._scratches.remove(self._runs_at)
-        self._runs_at.close()
+        self._scratches.pop(0).close()
         return found
 
     def close(self) -> None:
@@ -190,20 +188,15 @@ class People:
 
     # ------------------------------------------------------------------------------------------------------- on disk
 
-    def _new_scratch(self) -> Scratch:
-        scratch = Scratch()
-        self._scratches.append(scratch)
-        return scratch
-
     def _spill(self) -> None:
         """Write what is held as a run, equal rows as one record, in the order of the keys."""
         rows = Owned.join(self._held).merged()
         self._held, self._held_bytes = [], 0
         if not self._runs:
-            self._runs_at = self._new_scratch()
+            self._scratches.append(Scratch())
         keys = self._keys(rows)
         order = np.argsort(keys, kind="stable")
-        self._runs.append(_Run.written(self._runs_at, keys[order], rows.at(order)))
+        self._runs.append(_Run.written(self._scratches[0], keys[order], rows.at(order)))
 
     def _keys(self, rows: Owned) -> NDArray[np.uint64]:
         """Return where to look for each record: a hash of its person, then one of its row."""

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-wide bench-wide-rivals bench-constants bench-peers pages clean help
+.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-constants bench-peers pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -76,6 +76,9 @@ bench-large: .venv/ready-bench ## 10^8 points: time and peak memory
 bench-tables: .venv/ready-bench ## files in, files out: CPU seconds beside duckdb and polars
 	$(BIN)/python benchmarks/tables.py
 
+bench-visits: .venv/ready-bench ## k rows of each person: total variation on a real table of visits, and seconds
+	$(BIN)/python benchmarks/visits.py
+
 bench-wide: .venv/ready-bench ## wide tables: ours beside the kept results of rivals, and where one tree ends
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/many_columns.py
@@ -90,7 +93,7 @@ bench-constants: .venv/ready-bench ## other values of the column tree's constant
 bench-peers: .venv/ready-bench ## the default beside six peers on shapes and narrow tables: kept runs are not repeated
 	$(BIN)/python benchmarks/peers.py
 
-pages: venv ## write the numbers of benchmarks/results into the README and docs/peers.md
+pages: venv ## write the numbers of benchmarks/results into the README, docs/peers.md and docs/persons.md
 	$(BIN)/python benchmarks/pages.py
 
 clean: ## remove what the targets made

@@ -95,7 +95,52 @@ def peers() -> str | None:
     return peers_page.numbers(result) if result and "rows" in result else None
 
 
-PAGES = {"README.md": numbers, "docs/peers.md": peers}
+def visits() -> str | None:
+    """Return the numbers of the page about persons."""
+    result = load("visits")
+    if not result:
+        return None
+    about, columns = result["about"], result["columns"]
+    each = about["visits"] / about["planes"]
+    heads = ["table", "k", "kept rows", "release to kept rows", "kept to all rows", "release to all rows", *columns]
+    lines = [
+        f"The {about['visits']:,} visits of {about['planes']:,} planes to the airports of New York in 2013, at epsilon "
+        f"= {result['epsilon']} for a *plane*, by its tail number: {each:.0f} visits on average and "
+        f"{about['most visits']} at most; {about['without a tail number']:,} flights have no tail number. The smaller "
+        f"table has every tenth plane: {about['planes in the smaller table']}, with "
+        f"{about['visits in the smaller table']:,} visits. Total variation of a column (32 bins, or categories), mean "
+        f"of {result['runs']} runs; 0 is perfect, 1 the worst. *trusted* is a release without `person` that keeps all "
+        "rows and relies on nobody having more. *epsilon for a visit* is the default without `person`: it looks best, "
+        "and promises a plane next to nothing.",
+        "",
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+    ]
+    for row in result["rows"]:
+        means = " | ".join(f"{row[what]:.3f}" for what in ("to kept", "kept to all", "to all"))
+        own = " | ".join(f"{row[name]:.3f}" for name in columns)
+        lines.append(f"| {row['table']} | {row['k']} | {row['kept rows']:,} | {means} | {own} |")
+    lines += [
+        "",
+        "The three figures after the kept rows are means over the columns, the last ones are the release to all rows, "
+        "column by column. The first of them is what guarantees are about: rows and noise grow together with k. The "
+        "second is what keeping k rows does by itself: planes with few visits have other carriers and routes than "
+        "planes with many, and count for more of the kept rows.",
+        "",
+        "| rows x 4 columns | file | k | CPU seconds of the fit | times the fit without `person` | peak memory |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['rows']:,} | {row['file']} | {row['k']} | {row['CPU seconds']:.2f} | {row['ratio']:.1f} | "
+        f"{row['peak GB']:.2f} GB |"
+        for row in result["seconds"]
+    ]
+    cpu = result["machine"]
+    lines += ["", f"Measured by `make bench-visits` on {cpu['cores']} cores ({cpu['cpu']})."]
+    return "\n".join(lines)
+
+
+PAGES = {"README.md": numbers, "docs/peers.md": peers, "docs/persons.md": visits}
 
 
 def main() -> int:

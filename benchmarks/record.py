@@ -40,7 +40,16 @@ def commit() -> str:
         run = subprocess.run(["git", *words], capture_output=True, text=True, cwd=RESULTS.parents[1], check=False)
         return run.stdout.strip()
 
-    changed = git("status", "--porcelain", "--", ".", ":!benchmarks/results", ":!README.md", ":!docs/peers.md")
+    changed = git(
+        "status",
+        "--porcelain",
+        "--",
+        ".",
+        ":!benchmarks/results",
+        ":!README.md",
+        ":!docs/peers.md",
+        ":!docs/persons.md",
+    )
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 

@@ -13,6 +13,9 @@ Neighbours = Literal["add-remove", "replace"]
 LARGEST_EPSILON = 50
 """Above this a budget no longer protects anyone, and is far more often a mistake than a wish."""
 
+COMPARED_ROWS_PER_PERSON = (1, 2, 4, 8, 16)
+"""The numbers of rows per person that plans are compared at."""
+
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
@@ -23,7 +26,9 @@ class Privacy:
     - ``"add-remove"``: one person's rows are added or removed. The number of rows is private.
     - ``"replace"``: one person's rows are replaced by others. The number of rows is public.
 
-    A person may own up to `rows_per_person` rows; every sensitivity is multiplied by it.
+    A person may own up to `rows_per_person` rows; every sensitivity is multiplied by it. Without `person` that is
+    trusted. With it, the name of the column that says whose row it is, it is made true: at most so many rows of each
+    person are kept, and neighbouring tables differ in all rows of one person, however many they are.
 
     Notation:   D sensitivity: the largest change of the counts of one level of cells, summed over its cells
     Guarantee:  privacy  D = rows_per_person ("add-remove") or 2 * rows_per_person ("replace")
@@ -31,7 +36,7 @@ class Privacy:
 
     Examples:
         >>> Privacy(0.1, "replace")
-        Privacy(epsilon=Fraction(1, 10), neighbours='replace', rows_per_person=1)
+        Privacy(epsilon=Fraction(1, 10), neighbours='replace', rows_per_person=1, person=None)
         >>> Privacy(1, "add-remove", rows_per_person=3).sensitivity
         3
     """
@@ -39,9 +44,12 @@ class Privacy:
     epsilon: Fraction
     neighbours: Neighbours
     rows_per_person: int = 1
+    person: str | None = None
 
-    def __init__(self, epsilon: Any, neighbours: Neighbours, rows_per_person: int = 1) -> None:
-        """Check all three; a float epsilon is read as the decimal that it prints as (0.1 is 1/10)."""
+    def __init__(
+        self, epsilon: Any, neighbours: Neighbours, rows_per_person: int = 1, person: str | None = None
+    ) -> None:
+        """Check all four; a float epsilon is read as the decimal that it prints as (0.1 is 1/10)."""
         object.__setattr__(self, "epsilon", exact_epsilon(epsilon))
         if neighbours not in get_args(Neighbours):
             raise ArgumentError(
@@ -55,11 +63,39 @@ class Privacy:
                 "It is the most rows that one person may own, known from outside the data."
             )
         object.__setattr__(self, "rows_per_person", rows_per_person)
+        if person is not None and not isinstance(person, str):
+            raise ArgumentError(f"person must be the name of a column or None, got {person!r}.")
+        if person is not None and neighbours == "replace":
+            # how many rows of a person are kept, and so the number of all, would change with the person's rows
+            raise ArgumentError(
+                f"person = {person!r} needs neighbours='add-remove', got 'replace', whose number of rows is public: a "
+                "person who has fewer rows than another would change it. Use 'add-remove', or take person out of the "
+                "schema and vouch for rows_per_person yourself."
+            )
+        object.__setattr__(self, "person", person)
 
     @property
     def sensitivity(self) -> int:
         """How much one person changes the counts of one level of cells, in sum."""
         return self.rows_per_person * (1 if self.neighbours == "add-remove" else 2)
+
+    def at(self, epsilon: Any) -> "Privacy":
+        """Return the same promise at another epsilon."""
+        return Privacy(epsilon, self.neighbours, self.rows_per_person, self.person)
+
+    @property
+    def owner(self) -> str:
+        """What belongs to one person, as the end of a sentence; empty where a person is a row."""
+        most = self.rows_per_person
+        if self.person is not None:
+            kept = "one of which is kept" if most == 1 else f"at most {most} of which are kept"
+            return f", all rows of one {self.person!r}, {kept}"
+        return f", up to {most} rows per person" if most > 1 else ""
+
+    @property
+    def counted(self) -> str:
+        """What is counted, and what guarantees are about."""
+        return "rows" if self.person is None else "kept rows"
 
     def scale(self, budget: Fraction) -> Fraction:
         """Return the scale of the noise that a budget buys for the counts of one level of cells.
@@ -80,14 +116,14 @@ class Privacy:
             "delta": 0,
             "neighbours": self.neighbours,
             "rows_per_person": self.rows_per_person,
-        }
+        } | ({} if self.person is None else {"person": self.person})
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Privacy":
         """Read what `to_json` wrote."""
         if value["delta"] != 0:
             raise ArgumentError(f"delta must be 0, got {value['delta']!r}.")
-        return cls(read_fraction(value["epsilon"]), value["neighbours"], value["rows_per_person"])
+        return cls(read_fraction(value["epsilon"]), value["neighbours"], value["rows_per_person"], value.get("person"))
 
 
 def read_fraction(text: str) -> Fraction:

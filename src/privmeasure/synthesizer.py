@@ -16,11 +16,12 @@ from privmeasure.notebook import html_table
 from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
 from privmeasure.plans.promise import Promise
 from privmeasure.plans.recipe import DEFAULT
-from privmeasure.privacy import Neighbours, Privacy
+from privmeasure.privacy import COMPARED_ROWS_PER_PERSON, Neighbours, Privacy
 from privmeasure.releases.base import Order, Release
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.sources.files import open_table
+from privmeasure.sources.people import People, fresh_salt, insecure_salt
 from privmeasure.sources.tables import TableSource
 from privmeasure.spending import Spending
 from privmeasure.tables import Layout, Schema
@@ -99,7 +100,8 @@ class Synthesizer:
                 f"columns, for wide tables) or 'auto', got {mechanism!r}."
             )
         self.schema = space if isinstance(space, Schema) else None
-        self.privacy = Privacy(epsilon, neighbours, rows_per_person)
+        person = None if self.schema is None else self.schema.person
+        self.privacy = Privacy(epsilon, neighbours, rows_per_person, person)
         self._facts = () if self.schema is None else forbidden_pairs(self.schema)
         chosen, self.choice = self._choose(mechanism, recipe, depth)
         self.domain: Domain = space if not isinstance(space, Schema) else space.domain
@@ -208,6 +210,15 @@ class Synthesizer:
         """
         return [self._at(epsilon).plan(rows) for epsilon in epsilons]
 
+    def guarantees_per_person(self, rows: int, most: Iterable[int] = COMPARED_ROWS_PER_PERSON) -> list[Any]:
+        """Return the plans for several `rows_per_person`, from public values: what keeping more of each person costs.
+
+        All are for the same number of kept rows. How many are kept grows with `rows_per_person`, and is private.
+        """
+        privacy = self.privacy
+        promises = [Privacy(privacy.epsilon, privacy.neighbours, k, privacy.person) for k in most]
+        return [self._changed(privacy=promise).plan(rows) for promise in promises]
+
     def epsilon_for(self, *, w1: float, rows: int) -> float:
         """Return the smallest epsilon, to two digits, that guarantees an expected W1 distance for a number of rows.
 
@@ -236,7 +247,7 @@ class Synthesizer:
             )
 
     def _at(self, epsilon: Any) -> Mechanism:
-        return self._changed(privacy=Privacy(epsilon, self.privacy.neighbours, self.privacy.rows_per_person))
+        return self._changed(privacy=self.privacy.at(epsilon))
 
     def _changed(self, **changes: Any) -> Mechanism:
         """Return the mechanism, a frozen value, with other choices."""
@@ -264,10 +275,11 @@ class Synthesizer:
                 "insecure_seed is for tests, and a ledger books releases that are private: leave it out."
             )
         key = Key.fresh(self.release_id) if insecure_seed is None else Key.insecure(insecure_seed)
+        salt = fresh_salt() if insecure_seed is None else insecure_salt(insecure_seed)
         self._spending.begin(key, self.mechanism.privacy)
         failure: BaseException | None = None
         try:
-            self._release = self._made(data, key, progress, newlines_in_cells)
+            self._release = self._made(data, key, salt, progress, newlines_in_cells)
         except BaseException as error:
             if not key.private:
                 raise
@@ -284,17 +296,26 @@ class Synthesizer:
             failure.__context__ = None  # what the caller was handling: it came with the raise
             del failure
 
-    def _made(self, data: Any, key: Key, progress: Progress | None, newlines_in_cells: bool) -> Release:
+    def _made(self, data: Any, key: Key, salt: bytes, progress: Progress | None, newlines_in_cells: bool) -> Release:
         """Return the release of the data: private until the mechanism is done."""
-        source, layout = self._open(data, progress, newlines_in_cells=newlines_in_cells)
-        measure = self.mechanism.release(source, key, progress)
+        source, layout = self._open(data, progress, salt=salt, newlines_in_cells=newlines_in_cells)
+        try:
+            measure = self.mechanism.release(source, key, progress)
+        finally:
+            if isinstance(source, TableSource):
+                source.close()
         return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
     def _open(
-        self, data: Any, progress: Progress | None, *, newlines_in_cells: bool = False
+        self, data: Any, progress: Progress | None, *, salt: bytes = b"", newlines_in_cells: bool = False
     ) -> tuple[Source, Layout | None]:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
         if is_source(data):
+            if self.privacy.person is not None:
+                raise ArgumentError(
+                    "The schema has a person, and a Source of one's own counts rows: nobody would keep to "
+                    "rows_per_person. Give a table, or a schema without person and a Source that keeps to it."
+                )
             return data, None if self.schema is None else Layout.natural(self.schema)
         if self.schema is None:
             return ArraySource(data, width=self.domain.width, threads=self._threads), None
@@ -310,7 +331,8 @@ class Synthesizer:
             table, self._frame = to_arrow(data)
             names, types = tuple(table.schema.names), self._frame.types
         self.schema.check(names, types)
-        source = TableSource(table, self.schema, threads=self._threads, progress=progress)
+        people = None if self.schema.person is None else People(self.privacy.rows_per_person, salt)
+        source = TableSource(table, self.schema, threads=self._threads, progress=progress, people=people)
         return source, Layout.of(self.schema, names, types)
 
     @property

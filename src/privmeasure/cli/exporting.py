@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from privmeasure.ledger import Account, Contents
 
 EXPORTED = ["kind", "dataset", "id", "number", "time", "user", "epsilon", "state", "cap", "cap_before"]
-EXPORTED += ["neighbours", "rows_per_person", "schema", "release", "files", "note"]
+EXPORTED += ["neighbours", "rows_per_person", "person", "schema", "release", "files", "note"]
 
 
 def to_json(contents: "Contents") -> str:

@@ -238,7 +238,7 @@ def _show_entries(entries: "list[Entry]") -> None:
             e.user,
             fraction_text(e.epsilon),
             e.state,
-            f"{e.rows_per_person}",
+            f"{e.rows_per_person} by {e.person!r}" if e.person else f"{e.rows_per_person}",
             e.schema[:12],
             e.release[:12],
             e.note,

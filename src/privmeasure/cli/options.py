@@ -43,7 +43,12 @@ NeighboursOption = Annotated[
     ),
 ]
 RowsPerPerson = Annotated[
-    int, typer.Option("--rows-per-person", min=1, help="The most rows that one person may own, known from outside.")
+    int,
+    typer.Option(
+        "--rows-per-person",
+        min=1,
+        help="The most rows of one person: no more are kept if the schema names the person, else it is trusted.",
+    ),
 ]
 PublicRows = Annotated[
     int | None,

@@ -43,6 +43,7 @@ def plan(
         compared = synthesizer.guarantees(
             rows, [options.read_epsilon(text, "epsilons") for text in epsilons.split(",")]
         )
+        per_person = [] if declared.person is None else synthesizer.guarantees_per_person(rows)
         resolved = resolutions(declared, planned)
         warnings = advice(declared, planned)
     found = {
@@ -54,37 +55,57 @@ def plan(
         "warnings": warnings,
         "epsilons": [_figures(other) for other in compared],
     }
+    if per_person:
+        found["rows_per_person"] = [{"k": other.privacy.rows_per_person} | _figures(other) for other in per_person]
     voice.answer(found, f"{planned}\nchosen     {planned.mechanism!r}: {synthesizer.choice}")
     if voice.in_words:
         lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
-        terminal.table(*(_of_trees(compared) if planned.joint else _of_columns(compared)))
+        terminal.table(*(_of_trees if planned.joint else _of_columns)(compared, "epsilon"))
+        if per_person:
+            terminal.table(*(_of_trees if planned.joint else _of_columns)(per_person, "rows per person"))
+            print(
+                f"All of them are for {rows:,} kept rows: a larger number keeps more rows of each person. Choose it as "
+                "bounds are chosen, from knowledge of the subject: it is published."
+            )
     voice.warn(*warnings)
 
 
 def _figures(plan: "Promise") -> dict[str, Any]:
-    """Return what the table of epsilons says of one plan; a tree of columns has no depth of its own."""
+    """Return what a table of plans says of one; a tree of columns has no depth of its own, but columns."""
     found: dict[str, Any] = {"epsilon": str(plan.privacy.epsilon), "guarantee": plan.guarantee, "vacuous": plan.vacuous}
-    return found | ({"depth": plan.trees[0].depth} if plan.joint else {})
+    if plan.joint:
+        return found | {"depth": plan.trees[0].depth}
+    best, worst = _shares(plan)
+    return found | {"best_column": best, "worst_column": worst}
 
 
-def _of_trees(plans: "list[Plan]") -> tuple[str, list[str], list[list[str]]]:
+def _shares(plan: "Promise") -> tuple[float, float]:
+    """Return the guarantees of the best and the worst column, as shares of their ranges."""
+    own = [column.guarantee / column.diameter for column in plan.trees if column.levels]
+    return min(own, default=0.0), max(own, default=0.0)
+
+
+def _varied(plan: "Promise", what: str) -> str:
+    return f"{float(plan.privacy.epsilon):g}" if what == "epsilon" else f"{plan.privacy.rows_per_person}"
+
+
+def _of_trees(plans: "list[Plan]", what: str) -> tuple[str, list[str], list[list[str]]]:
     lines = [
-        [
-            f"{float(other.privacy.epsilon):g}",
-            f"{other.depth}",
-            f"{other.guarantee:.4g}{' (says nothing)' * other.vacuous}",
-        ]
+        [_varied(other, what), f"{other.depth}", f"{other.guarantee:.4g}{' (says nothing)' * other.vacuous}"]
         for other in plans
     ]
-    return "What another epsilon would guarantee", ["epsilon", "depth", "expected W1 at most"], lines
+    return f"What another {_called(what)} would guarantee", [what, "depth", "expected W1 at most"], lines
 
 
-def _of_columns(plans: "list[ColumnPlan]") -> tuple[str, list[str], list[list[str]]]:
+def _of_columns(plans: "list[ColumnPlan]", what: str) -> tuple[str, list[str], list[list[str]]]:
     lines = []
     for other in plans:
-        own = [column.guarantee / column.diameter for column in other.columns if column.levels]
-        best, worst = (f"{pick(own, default=0.0):.3g}" for pick in (min, max))
-        lines.append([f"{float(other.privacy.epsilon):g}", best, worst, f"{other.tree_pairs + other.extra_pairs}"])
-    heads = ["epsilon", "best column", "worst column", "pairs"]
-    return "What another epsilon would guarantee: expected W1 of a column, as a share of its range", heads, lines
+        best, worst = (f"{share:.3g}" for share in _shares(other))
+        lines.append([_varied(other, what), best, worst, f"{other.tree_pairs + other.extra_pairs}"])
+    title = f"What another {_called(what)} would guarantee: expected W1 of a column, as a share of its range"
+    return title, [what, "best column", "worst column", "pairs"], lines
+
+
+def _called(what: str) -> str:
+    return what if what == "epsilon" else "number of rows per person"

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -97,6 +97,8 @@ def check(
         )
         for name, different in changes.derived.items():
             print(f"{different:,} rows of {name!r} differ from what is derived for them.")
+        if changes.persons is not None:
+            _show_persons(changes.persons.to_json())
         print(COUNTS_STAMP)
         return
     remarks, digest = schema_advice(declared), schema_digest(declared.to_json())
@@ -106,6 +108,17 @@ def check(
         f"digest {digest}, as in a ledger and in releases of all its columns",
     )
     voice.warn(*remarks)
+
+
+def _show_persons(counted: dict[str, Any]) -> None:
+    """Say how many rows of each person are there, and how many would be kept. CONFIDENTIAL."""
+    print(
+        f"\n{counted['persons']:,} persons have up to {counted['most_rows']:,} rows each. "
+        f"{counted['rows_without_id']:,} rows have no id, and are not counted."
+    )
+    lines = [[f"{row['k']}", f"{row['kept']:,}", f"{row['dropped']:,}"] for row in counted["rows_per_person"]]
+    terminal.table("What --rows-per-person would keep", ["rows per person", "kept", "dropped"], lines)
+    print("The number that you choose is published: choose it from knowledge of the subject, not by this table.")
 
 
 def import_schema(

@@ -112,8 +112,9 @@ class Ledger:
         with file.writing(self.path) as connection:
             book = file.contents(connection)
             account = names.find(book.accounts, dataset, str(self.path))
-            _check_promise(account, privacy)
-            spent = total(book.of(account.dataset)[0])
+            entries = book.of(account.dataset)[0]
+            _check_promise(account, entries, privacy)
+            spent = total(entries)
             if spent + privacy.epsilon > account.cap:
                 raise BudgetError(_refusal(account, spent, privacy.epsilon))
             if (spent + privacy.epsilon).denominator > LARGEST_ACCOUNT:
@@ -133,6 +134,7 @@ class Ledger:
                 release=release,
                 files=(),
                 state="pending",
+                person=privacy.person or "",
             )
             return replace(entry, number=file.put_entry(connection, entry))
 
@@ -296,12 +298,13 @@ class _ReleaseFile:
                 f"{self.path} holds another release than the one of entry {entry.number}. Check the path."
             )
         account = next(account for account in book.accounts if account.dataset == entry.dataset)
-        if self.privacy != Privacy(entry.epsilon, account.neighbours, entry.rows_per_person):
+        if self.privacy != Privacy(entry.epsilon, account.neighbours, entry.rows_per_person, entry.person or None):
             raise ArgumentError(
                 f"Entry {entry.number} was booked with epsilon {fraction_text(entry.epsilon)}, '{account.neighbours}' "
-                f"and up to {entry.rows_per_person} rows per person, but {self.path} promises "
+                f"and {_owner(entry.rows_per_person, entry.person)}, but {self.path} promises "
                 f"{fraction_text(self.privacy.epsilon)}, '{self.privacy.neighbours}' and "
-                f"{self.privacy.rows_per_person}: what is booked must be what is spent. Nothing was changed."
+                f"{_owner(self.privacy.rows_per_person, self.privacy.person or '')}: what is booked must be what is "
+                "spent. Nothing was changed."
             )
         return replace(entry, release=self.origin.id, files=tuple(sorted({*entry.files, self.digest})))
 
@@ -348,16 +351,31 @@ def _check_terms(value: Fraction, name: str) -> None:
         raise ArgumentError(f"{name} must have a denominator of at most 30 digits. Write it as a short decimal or p/q.")
 
 
-def _check_promise(account: Account, privacy: Privacy) -> None:
+def _owner(most: int, person: str) -> str:
+    return f"up to {most} rows per person" + (f" by {person!r}" if person else "")
+
+
+def _check_promise(account: Account, entries: list[Entry], privacy: Privacy) -> None:
+    """Refuse a promise that does not add up with the others.
+
+    A release that keeps at most k rows of each person protects people with any number of rows: its k may be smaller
+    than what the account says people have. But all must mean the same by a person.
+    """
     if privacy.neighbours != account.neighbours:
         raise BudgetError(
             f"The account of {account.dataset!r} adds up promises with neighbours '{account.neighbours}', and this "
             f"release promises '{privacy.neighbours}': the two do not add up. Use --neighbours {account.neighbours}."
         )
-    if privacy.rows_per_person < account.rows_per_person:
+    if privacy.person is None and privacy.rows_per_person < account.rows_per_person:
         raise BudgetError(
             f"The account of {account.dataset!r} protects people with up to {account.rows_per_person} rows, and this "
             f"release only those with up to {privacy.rows_per_person}. Use --rows-per-person {account.rows_per_person}."
+        )
+    others = sorted({entry.person for entry in entries if entry.counts} - {"", privacy.person})
+    if privacy.person is not None and others:
+        raise BudgetError(
+            f"The account of {account.dataset!r} adds up promises to persons by {others[0]!r}, and this release is "
+            f"about persons by {privacy.person!r}: the two do not add up. Name the same column in the schema."
         )
 
 

@@ -1,8 +1,8 @@
-"""The SQLite file: who may hold it, what its tables are, and how a book of the first format becomes one of the second.
+"""The SQLite file: who may hold it, what its tables are, and how a book of an older format becomes one of the present.
 
-Everything happens in one transaction of SQLite, which a process that is killed leaves undone. A book of format 1 is
-read as it is. The first time that something is booked in it, it is migrated in the same transaction, after a copy was
-put beside it.
+Everything happens in one transaction of SQLite, which a process that is killed leaves undone. A book of an older format
+is read as it is. The first time that something is booked in it, it is migrated in the same transaction, after a copy
+was put beside it. Format 2 brought ids, users, times and digests, format 3 the column of persons.
 """
 
 import os
@@ -21,7 +21,7 @@ from privmeasure.ledger.records import Account, Contents, Entry, Raise
 from privmeasure.origin import new_id
 from privmeasure.privacy import read_fraction
 
-LEDGER_FORMAT, FIRST = 2, 1
+LEDGER_FORMAT, FIRST = 3, 1
 APPLICATION = 0x70_6D_6C_67
 """Marks an SQLite file as one of ours ("pmlg")."""
 LOCK_PATIENCE = 60.0
@@ -32,13 +32,18 @@ ACCOUNTS = """CREATE TABLE account (dataset TEXT PRIMARY KEY, cap TEXT NOT NULL,
 ENTRIES = """CREATE TABLE {name} (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     dataset TEXT NOT NULL REFERENCES account, epsilon TEXT NOT NULL, rows_per_person INTEGER NOT NULL,
     schema TEXT NOT NULL, note TEXT NOT NULL, time TEXT NOT NULL, user TEXT NOT NULL, release TEXT NOT NULL,
-    files TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ('pending', 'spent', 'freed'))) STRICT"""
+    files TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ('pending', 'spent', 'freed')),
+    person TEXT NOT NULL DEFAULT '') STRICT"""
 RAISES = """CREATE TABLE raised (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     dataset TEXT NOT NULL REFERENCES account, before TEXT NOT NULL, cap TEXT NOT NULL, time TEXT NOT NULL,
     user TEXT NOT NULL, reason TEXT NOT NULL) STRICT"""
-FIRST_ENTRIES = """SELECT number, '', dataset, epsilon, rows_per_person, schema, note, day, '', '', '', state
-    FROM entry ORDER BY number"""
-ENTRY = "number, id, dataset, epsilon, rows_per_person, schema, note, time, user, release, files, state"
+ENTRY = "number, id, dataset, epsilon, rows_per_person, schema, note, time, user, release, files, state, person"
+STORED_ENTRY = {
+    1: "number, '', dataset, epsilon, rows_per_person, schema, note, day, '', '', '', state, ''",
+    2: ENTRY.removesuffix("person") + "''",
+    3: ENTRY,
+}
+"""What the entries of each format hold."""
 
 # ------------------------------------------------------------------------------------------------------- connecting
 
@@ -62,7 +67,7 @@ def writing(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]
             _check_kind(path, connection, create=create)
             if _is_empty(connection):
                 _make_tables(connection)
-            elif _version(connection) == FIRST:
+            elif _version(connection) < LEDGER_FORMAT:
                 _migrate(path, connection)
             yield connection
             connection.execute("COMMIT")
@@ -128,28 +133,34 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _migrate(path: Path, connection: sqlite3.Connection) -> None:
-    """Turn a book of format 1 into one of format 2, in the transaction that holds it.
+    """Turn a book of an older format into one of the present, in the transaction that holds it.
 
-    Entries get random ids: ids that followed from what they say would make one of two entries that say the same.
+    Entries of the first format get random ids: ids that followed from what they say would make one of two entries that
+    say the same.
     """
-    _keep_copy(path)
-    rows = connection.execute(FIRST_ENTRIES).fetchall()
-    connection.execute(ENTRIES.format(name="entry_2"))
-    marks = ", ".join("?" * 12)
-    connection.executemany(f"INSERT INTO entry_2 VALUES ({marks})", [(row[0], new_id(), *row[2:]) for row in rows])
-    connection.execute("DROP TABLE entry")
-    connection.execute("ALTER TABLE entry_2 RENAME TO entry")
-    connection.execute(RAISES)
+    _keep_copy(path, _version(connection))
+    if has_ids(connection):
+        connection.execute("ALTER TABLE entry ADD COLUMN person TEXT NOT NULL DEFAULT ''")
+    else:
+        rows = _stored_entries(connection)
+        connection.execute(ENTRIES.format(name="entry_new"))
+        marks = ", ".join("?" * 13)
+        connection.executemany(
+            f"INSERT INTO entry_new VALUES ({marks})", [(row[0], new_id(), *row[2:]) for row in rows]
+        )
+        connection.execute("DROP TABLE entry")
+        connection.execute("ALTER TABLE entry_new RENAME TO entry")
+        connection.execute(RAISES)
     connection.execute(f"PRAGMA user_version = {LEDGER_FORMAT}")
 
 
-def _keep_copy(path: Path) -> None:
+def _keep_copy(path: Path, version: int) -> None:
     """Put a copy beside the book, complete or not at all, under a name that is free; one that is there already will do.
 
     The book is held, so no other migration can take the name meanwhile.
     """
     real = path.resolve()
-    part = real.with_name(f"{real.name}.format-{FIRST}.{os.getpid()}.part")
+    part = real.with_name(f"{real.name}.format-{version}.{os.getpid()}.part")
     try:
         part.unlink(missing_ok=True)
         address = f"file:{quote(os.fspath(real))}?mode=ro"  # a second look: who holds the lock cannot be copied from
@@ -157,7 +168,7 @@ def _keep_copy(path: Path) -> None:
             source.backup(copy)
         shutil.copymode(real, part)
         for number in count(1):
-            backup = real.with_name(f"{real.name}.format-{FIRST}.backup" + (f"-{number}" if number > 1 else ""))
+            backup = real.with_name(f"{real.name}.format-{version}.backup" + (f"-{number}" if number > 1 else ""))
             if not backup.exists():
                 part.rename(backup)
                 return
@@ -165,8 +176,8 @@ def _keep_copy(path: Path) -> None:
                 return
     except OSError:
         raise LedgerFileError(
-            f"{path} is of format {FIRST}, and is migrated when something is booked in it. The copy that is kept of it "
-            f"cannot be written to {real.parent}. Make room, or ask for write access there."
+            f"{path} is of format {version}, and is migrated when something is booked in it. The copy that is kept of "
+            f"it cannot be written to {real.parent}. Make room, or ask for write access there."
         ) from None
     finally:
         part.unlink(missing_ok=True)
@@ -179,7 +190,7 @@ def contents(connection: sqlite3.Connection) -> Contents:
     """Return all that a book holds, whatever its format."""
     accounts = connection.execute("SELECT * FROM account ORDER BY rowid").fetchall()
     first = _version(connection) == FIRST
-    entries = connection.execute(FIRST_ENTRIES if first else f"SELECT {ENTRY} FROM entry ORDER BY number").fetchall()
+    entries = _stored_entries(connection)
     columns = "id, dataset, before, cap, time, user, reason"
     raises = [] if first else connection.execute(f"SELECT {columns} FROM raised ORDER BY number").fetchall()
     with _edited():
@@ -188,6 +199,10 @@ def contents(connection: sqlite3.Connection) -> Contents:
             tuple(_entry(row, first=first) for row in entries),
             tuple(Raise(_id(row[0]), row[1], read_fraction(row[2]), read_fraction(row[3]), *row[4:]) for row in raises),
         )
+
+
+def _stored_entries(connection: sqlite3.Connection) -> list[Any]:
+    return connection.execute(f"SELECT {STORED_ENTRY[_version(connection)]} FROM entry ORDER BY number").fetchall()
 
 
 def _entry(row: Sequence[Any], *, first: bool) -> Entry:
@@ -214,9 +229,9 @@ def put_account(connection: sqlite3.Connection, account: Account) -> None:
 def put_entry(connection: sqlite3.Connection, entry: Entry) -> int:
     """Write an entry, or what may change of one that is there, and return its number."""
     values: list[Any] = [entry.id, entry.dataset, str(entry.epsilon), entry.rows_per_person, entry.schema, entry.note]
-    values += [entry.time, entry.user, entry.release, " ".join(entry.files), entry.state]
+    values += [entry.time, entry.user, entry.release, " ".join(entry.files), entry.state, entry.person]
     connection.execute(
-        f"INSERT INTO entry ({ENTRY}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+        f"INSERT INTO entry ({ENTRY}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
         "SET release = excluded.release, files = excluded.files, state = excluded.state",
         values,
     )

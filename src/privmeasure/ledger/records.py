@@ -36,7 +36,8 @@ class Entry:
 
     `number` is its place in this file, `id` is random and the same in every book. `release` is the id of the release,
     and `files` are the SHA-256 digests of the files that hold it; either may be unknown. Entries of the first format
-    have no id until their book is migrated, no user, and a day as their time.
+    have no id until their book is migrated, no user, and a day as their time. `person` is the column that says whose
+    row it is, of which at most `rows_per_person` were kept; empty where `rows_per_person` was trusted.
     """
 
     number: int
@@ -51,6 +52,7 @@ class Entry:
     release: str
     files: tuple[str, ...]
     state: State
+    person: str = ""
 
     @property
     def counts(self) -> bool:

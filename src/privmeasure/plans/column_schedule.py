@@ -54,7 +54,7 @@ def column_budgets(
     if is_listed(space):
         return {finest: budget}
     if space.width > 1:
-        own = Privacy(budget, privacy.neighbours, privacy.rows_per_person)
+        own = privacy.at(budget)
         depth = max(1, choose_depth("sparse", space, own, rows, min(tuning.deepest_joint_level, finest)))
         split = split_budget(budget, level_weights("sparse", space, depth, lazy=False))
         return split if _in_reach(privacy, *split.values()) else {depth: budget}
@@ -186,7 +186,7 @@ def column_plan(
     """
     depth = max(budgets, default=0)
     spent = sum(budgets.values(), Fraction(0))
-    own = Privacy(spent, privacy.neighbours, privacy.rows_per_person) if spent else privacy
+    own = privacy.at(spent) if spent else privacy
     scales = {level: privacy.scale(budget) for level, budget in budgets.items()}
     value = t2(space, scales, depth, rows, space.diameter(depth), blue=True) + rows_error * space.diameter(0) / rows
     about = "signed differences, best linear inference, the total of all columns"

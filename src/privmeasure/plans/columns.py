@@ -12,7 +12,16 @@ from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
 from privmeasure.noise.law import LAPLACE, LawName
 from privmeasure.notebook import html_words
-from privmeasure.plans.plan import Bound, Plan, Real, RowsAre, Whole, read_fields, without_usual_law
+from privmeasure.plans.plan import (
+    Bound,
+    Plan,
+    Real,
+    RowsAre,
+    Whole,
+    about_kept_rows,
+    read_fields,
+    without_usual_law,
+)
 from privmeasure.privacy import Privacy
 from privmeasure.rounding import TINY
 
@@ -214,7 +223,6 @@ class ColumnPlan:
 
     def _check(self) -> None:
         """Refuse budgets that are not what the promise allows."""
-        promise = (self.privacy.neighbours, self.privacy.rows_per_person)
         bought = [
             (self.rounds, self.round_budget),
             (self.tree_pairs, self.tree_budget),
@@ -222,7 +230,7 @@ class ColumnPlan:
         ]
         active = self.active
         if not (
-            all((column.privacy.neighbours, column.privacy.rows_per_person) == promise for column in self.columns)
+            all(self.privacy.at(column.privacy.epsilon) == column.privacy for column in self.columns)
             and all((c.rows, c.rows_are, c.law) == (self.rows, self.rows_are, self.law) for c in self.columns)
             and all(column.mechanism == "pmm" and 0 not in column.levels for column in self.columns)
             and all((number == 0) == (budget == 0) for number, budget in bought)
@@ -237,7 +245,7 @@ class ColumnPlan:
 
     def __str__(self) -> str:
         """Say it in words."""
-        return "\n".join([*self._spending(), *self._promises()])
+        return "\n".join([*self._spending(), *self._promises(), *about_kept_rows(self.privacy)])
 
     def __repr__(self) -> str:
         """Show the outline."""
@@ -250,12 +258,11 @@ class ColumnPlan:
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
-        owner = f", up to {self.privacy.rows_per_person} rows per person" if self.privacy.rows_per_person > 1 else ""
         each = [float(column.spent) for column in self.columns if column.levels]
         lines = [
             f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
-            f"neighbours: {self.privacy.neighbours}{owner}",
-            f"rows       {self.rows:,} ({source[self.rows_are]})",
+            f"neighbours: {self.privacy.neighbours}{self.privacy.owner}",
+            f"{self.privacy.counted:<10} {self.rows:,} ({source[self.rows_are]})",
             f"mechanism  a private tree of columns: {len(self.columns)} in all, {self.tree_pairs} pairs to join them, "
             f"beyond that {self.extra_pairs} (about {max(1, round(self.memory_bytes / 2**20)):,} MiB)",
         ]

@@ -130,7 +130,7 @@ class Plan:
 
     def __str__(self) -> str:
         """Say it in words."""
-        return "\n".join([*self._spending(), *self._promises()])
+        return "\n".join([*self._spending(), *self._promises(), *about_kept_rows(self.privacy)])
 
     def __repr__(self) -> str:
         """Show the outline."""
@@ -143,11 +143,10 @@ class Plan:
 
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
-        owner = f", up to {self.privacy.rows_per_person} rows per person" if self.privacy.rows_per_person > 1 else ""
         lines = [
             f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
-            f"neighbours: {self.privacy.neighbours}{owner}",
-            f"rows       {self.rows:,} ({source[self.rows_are]})",
+            f"neighbours: {self.privacy.neighbours}{self.privacy.owner}",
+            f"{self.privacy.counted:<10} {self.rows:,} ({source[self.rows_are]})",
             f"tree       depth {self.depth}, {self.cells:,} cells of diameter at most {self.leaf_diameter:.4g}"
             f" ({self.evaluation}, about {_size(self.memory_bytes)})",
         ]
@@ -169,8 +168,8 @@ class Plan:
             )
             return [*lines, text]
         text = (
-            f"guarantee  expected W1 distance at most {self.guarantee:.4g} at {self.rows:,} rows, where the whole "
-            f"space has diameter {self.diameter:.4g} ({self.best.name})"
+            f"guarantee  expected W1 distance at most {self.guarantee:.4g} at {self.rows:,} {self.privacy.counted}, "
+            f"where the whole space has diameter {self.diameter:.4g} ({self.best.name})"
         )
         return [*lines, text]
 
@@ -183,6 +182,13 @@ class Plan:
             return f"best       mechanism={rival.mechanism!r} guarantees {rival.value:.4g} here, this one {own}"
         other = "nothing" if rival.value >= self.diameter else f"{rival.value:.4g}"
         return f"best       this mechanism, {self.mechanism!r}: {rival.mechanism!r} would guarantee {other}"
+
+
+def about_kept_rows(privacy: Privacy) -> list[str]:
+    """Say what guarantees are about where not all rows are kept; nothing where they are."""
+    if privacy.person is None:
+        return []
+    return [f"about      the kept rows: other rows of a {privacy.person!r}, and rows without one, are not counted"]
 
 
 def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:

@@ -259,6 +259,8 @@ class TableRelease:
             raise ReleaseFileError(f"the schema or the layout cannot be read{detail}") from None
         if domain != header["domain"]:
             raise ReleaseFileError("the schema is not the one that the domain was made of")
+        if schema.person != measure.plan.privacy.person:
+            raise ReleaseFileError("the schema and the plan name different persons")
         release = cls(schema, layout, measure)
         release._check()
         return release

@@ -1,13 +1,16 @@
 """What a schema would change in a table: CONFIDENTIAL counts, for its owner, before anything is spent."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privmeasure.privacy import COMPARED_ROWS_PER_PERSON
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.tables.columns.base import Changes
 from privmeasure.tables.derived_values import differs
+from privmeasure.tables.persons import read_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,18 +22,64 @@ COUNTS_STAMP = (
 )
 
 
+class ConfidentialPersons:
+    """CONFIDENTIAL. How many persons a table has, and how many of their rows would be kept. Not private.
+
+    One number for every person is held: memory grows with them, not with the rows.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nobody."""
+        self._rows: Counter[bytes] = Counter()
+        self.without = 0
+        """Rows without an id."""
+
+    def add(self, cells: "pa.Array | pa.ChunkedArray") -> None:
+        """Count the rows of the persons whose ids stand in some cells."""
+        ids = read_ids(cells)
+        self.without += ids.null_count
+        counted = ids.drop_null().value_counts()
+        for person, rows in zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True):
+            self._rows[person] += rows
+
+    def kept(self, most: int) -> int:
+        """Return how many rows are kept if each person keeps at most so many."""
+        return sum(min(rows, most) for rows in self._rows.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts."""
+        rows = self._rows.total()
+        kept = {most: self.kept(most) for most in COMPARED_ROWS_PER_PERSON}
+        return {
+            "persons": len(self._rows),
+            "rows_without_id": self.without,
+            "most_rows": max(self._rows.values(), default=0),
+            "rows_per_person": [{"k": k, "kept": found, "dropped": rows - found} for k, found in kept.items()],
+        }
+
+    def __repr__(self) -> str:
+        """Show nothing of the counts."""
+        return "ConfidentialPersons(...)"
+
+
 class ConfidentialChanges:
     """CONFIDENTIAL. How many cells of each column are missing, not parsed, clamped or unknown. Not private.
 
-    `unread` are the rows of a text file that could not be read: all their cells count as missing. It is shown only
-    when asked (`to_json`); its repr tells nothing.
+    `unread` are the rows of a text file that could not be read: all their cells count as missing. `persons` is there
+    where the schema says whose row it is. It is shown only when asked (`to_json`); its repr tells nothing.
     """
 
     def __init__(
-        self, rows: int, columns: Mapping[str, Changes], unread: UnreadRows, derived: Mapping[str, int] | None = None
+        self,
+        rows: int,
+        columns: Mapping[str, Changes],
+        unread: UnreadRows,
+        derived: Mapping[str, int] | None = None,
+        persons: ConfidentialPersons | None = None,
     ) -> None:
         """Keep the counts; `derived` are the rows in which a derived column of the table has another value."""
         self.rows, self.columns, self.unread, self.derived = rows, dict(columns), unread, dict(derived or {})
+        self.persons = persons
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts with their stamp."""
@@ -44,7 +93,7 @@ class ConfidentialChanges:
                 for name, t in self.columns.items()
             },
             "derived": {name: {"different": rows} for name, rows in self.derived.items()},
-        }
+        } | ({} if self.persons is None else {"person": self.persons.to_json()})
 
     def __repr__(self) -> str:
         """Show nothing of the counts."""
@@ -52,9 +101,10 @@ class ConfidentialChanges:
 
 
 def columns_to_count(schema: "Schema", names: Sequence[str]) -> list[str]:
-    """Return the columns of a table that `count_changes` looks at: those with data, and derived ones that it has."""
+    """Return the columns of a table that `count_changes` looks at: with data, of ids, and derived ones that it has."""
     read = [source for name, column in schema.data.items() for source in column.sources(name)]
-    return list(dict.fromkeys([*read, *(name for name in schema.derived if name in names)]))
+    ids = [] if schema.person is None else [schema.person]
+    return list(dict.fromkeys([*read, *(name for name in schema.derived if name in names), *ids]))
 
 
 def count_changes(
@@ -74,6 +124,7 @@ def count_changes(
         {'age': {'missing': 1, 'unparsed': 1, 'clamped': 1, 'unknown': 0}}
     """
     rows, tallies, derived = 0, {name: Changes() for name in schema.data}, dict.fromkeys(schema.derived, 0)
+    persons = None if schema.person is None else ConfidentialPersons()
     for batch in batches:
         derived = {name: rows for name, rows in derived.items() if name in batch.schema.names}
         rows += batch.num_rows  # private counts: they leave only in a value that is stamped
@@ -83,7 +134,9 @@ def count_changes(
                 derived[name] += int(np.count_nonzero(differs(schema.derived[name], made[name], _whole(batch, name))))
         for name, column in schema.data.items():
             tallies[name] += column.count_changes([batch.column(source) for source in column.sources(name)])
-    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread, derived)
+        if persons is not None:
+            persons.add(batch.column(schema.person))
+    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread, derived, persons)
 
 
 def _whole(batch: "pa.RecordBatch | pa.Table", name: str) -> "pa.Array":

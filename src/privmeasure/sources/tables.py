@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
-from privmeasure.errors import DataError, ReleaseError
+from privmeasure.errors import ArgumentError, DataError, ReleaseError
 from privmeasure.sources.files import Quarters, TableFile
+from privmeasure.sources.people import KeptRows, People
 from privmeasure.sources.tally import Tally, merge_tallies
 from privmeasure.tables import Schema
+from privmeasure.tables.persons import read_ids
 from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ class TableSource:
     The first question reads the whole table, so a fault of its structure shows before any noise is drawn. A fault
     that shows later (the file changed meanwhile) is a ReleaseError: epsilon counts as spent by then.
 
+    Where the schema says whose row it is, the first question also settles which rows of each person are kept. Every
+    question is about these, and no other row is ever counted.
+
     Guarantee:  privacy  no error depends on a value, only on the structure. Progress is told at fixed fractions, and
                          alike whether rows are kept or read again: their number decides which
                 cost     one pass per question; memory for a few blocks per thread and the cache
@@ -41,13 +46,20 @@ class TableSource:
         *,
         threads: int | None = None,
         progress: Progress | None = None,
+        people: People | None = None,
     ) -> None:
-        """Take a table whose structure was checked; `progress` is told of the first reading, as ("read", fraction)."""
-        self._table, self._schema = table, schema
-        self._columns = list(dict.fromkeys(s for name, column in schema.data.items() for s in column.sources(name)))
+        """Take a table whose structure was checked; `progress` is told of the first reading, as ("read", fraction).
+
+        `people` chooses the rows of each person; it is needed where the schema says whose row it is, and only there.
+        """
+        if (schema.person is None) != (people is None):
+            raise ArgumentError("people goes with a schema that has a person, and with no other.")
+        self._table, self._schema, self._people = table, schema, people
+        columns = [source for name, column in schema.data.items() for source in column.sources(name)]
+        self._columns = list(dict.fromkeys(columns + ([] if schema.person is None else [schema.person])))
         self._threads = thread_count(threads)
         self._progress = progress
-        self._cache: list[Points] | None = []  # None when the points were too many
+        self._cache: list[KeptRows] | None = []  # None when the points were too many
         self._cached_bytes = 0
         self._read_once = False
 
@@ -59,7 +71,10 @@ class TableSource:
         try:
             if not isinstance(self._table, pa.Table):
                 self._table.check_unchanged()  # also where rows were kept: whether they are depends on their number
-            if self._read_once and self._cache is not None:
+            if self._people is not None and not self._read_once:
+                self._cache = self._kept(self._people)
+                self._count_cache(self._cache, tallies, progress)
+            elif self._read_once and self._cache is not None:
                 self._count_cache(self._cache, tallies, progress)
             else:
                 self._count_batches(tallies, progress)
@@ -74,7 +89,7 @@ class TableSource:
         return merge_tallies(tallies)
 
     def _count_batches(self, tallies: list[Tally], progress: Progress | None) -> None:
-        """Let every thread take batches, encode and count them, until there are none left or one has failed."""
+        """Encode and count all batches, in threads."""
 
         first = not self._read_once
 
@@ -86,31 +101,66 @@ class TableSource:
 
         self._cache = [] if first else None
         self._cached_bytes = 0
-        batches, turn, stopped = self._batches(tell), threading.Lock(), threading.Event()
+        turn = threading.Lock()
+        self._share(self._batches(tell), lambda batch, thread: self._count_batch(batch, tallies[thread], turn), turn)
 
-        def work(tally: Tally) -> None:
+    def _share(
+        self,
+        batches: "Generator[pa.RecordBatch, None, None]",
+        work: "Callable[[pa.RecordBatch, int], None]",
+        turn: threading.Lock,
+    ) -> None:
+        """Let every thread take batches and work on them, until there are none left or one has failed."""
+        stopped = threading.Event()
+
+        def take(thread: int) -> None:
             try:
                 while not stopped.is_set():
                     with turn:  # one thread reads while the others encode
                         batch = next(batches, None)
                     if batch is None:
                         return
-                    self._count_batch(batch, tally, turn)
+                    work(batch, thread)
             finally:
                 stopped.set()
 
         seen = 0
         for batch in islice(batches, FEW_BATCHES):
             seen += 1
-            self._count_batch(batch, tallies[0], turn)
+            work(batch, 0)
         if seen < FEW_BATCHES:
             return
         with ThreadPoolExecutor(self._threads) as pool:
             try:
-                for done in [pool.submit(work, tally) for tally in tallies]:
+                for done in [pool.submit(take, thread) for thread in range(self._threads)]:
                     done.result()
             finally:
                 stopped.set()  # after an interruption no thread takes another batch
+
+    def _kept(self, people: People) -> list[KeptRows]:
+        """Read the table once, and return the rows of each person that are kept: for this question and all others."""
+        turn = threading.Lock()
+
+        def gather(batch: "pa.RecordBatch", thread: int) -> None:
+            for start in range(0, batch.num_rows, BLOCK):
+                rows = batch.slice(start, BLOCK)
+                # private rows and ids, each on its own: what is kept of a person follows from that person's rows
+                points, ids = self._schema.encode(rows), read_ids(rows.column(self._schema.person))
+                with turn:
+                    people.add(ids, points)
+
+        def tell(fraction: float) -> None:
+            if self._progress is not None:
+                self._progress("read", fraction)
+
+        self._share(self._batches(tell), gather, turn)
+        return people.keep()
+
+    def close(self) -> None:
+        """Let go of all rows, and of what lies on disk."""
+        self._cache = None
+        if self._people is not None:
+            self._people.close()
 
     def _count_batch(self, batch: "pa.RecordBatch", tally: Tally, turn: threading.Lock) -> None:
         for start in range(0, batch.num_rows, BLOCK):
@@ -141,13 +191,13 @@ class TableSource:
             quarters.passed(i + 1, len(pieces))
         quarters.passed(1, 1)
 
-    def _count_cache(self, cache: list[Points], tallies: list[Tally], progress: Progress | None) -> None:
+    def _count_cache(self, cache: list[KeptRows], tallies: list[Tally], progress: Progress | None) -> None:
         edges = [len(cache) * i // QUARTERS for i in range(QUARTERS + 1)]
         for quarter in range(QUARTERS):
 
             def count_share(thread: int, quarter: int = quarter) -> None:
-                for points in cache[edges[quarter] + thread : edges[quarter + 1] : self._threads]:
-                    tallies[thread].add(points)
+                for block in cache[edges[quarter] + thread : edges[quarter + 1] : self._threads]:
+                    tallies[thread].add(block[:])
 
             in_threads(count_share, self._threads, self._threads if len(cache) > FEW_BATCHES else 1)
             if progress is not None:

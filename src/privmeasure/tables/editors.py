@@ -14,7 +14,7 @@ def json_schema() -> dict[str, Any]:
 
     Examples:
         >>> sorted(json_schema()["properties"])
-        ['columns', 'format', 'group', 'never']
+        ['columns', 'format', 'group', 'never', 'person']
     """
     (_, *_), definitions = msgspec.json.schema_components(list(COLUMN_KINDS.values()), ref_template="#/$defs/{name}")
     for kind in COLUMN_KINDS.values():
@@ -31,6 +31,10 @@ def json_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "properties": {
             "format": {"description": "The version of this format.", "enum": list(SCHEMA_FORMATS)},
+            "person": {
+                "description": "The dropped column that says whose row it is. Needs format = 2.",
+                "type": "string",
+            },
             "columns": {
                 "description": "The columns, by name, in the order of the output.",
                 "type": "object",

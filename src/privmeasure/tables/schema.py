@@ -29,6 +29,7 @@ from privmeasure.tables.derived_values import derive
 from privmeasure.tables.deriving import Derivation, derivations, needed_names
 from privmeasure.tables.expressions import names_in
 from privmeasure.tables.layout import Layout
+from privmeasure.tables.persons import refuses_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,15 +59,25 @@ class Schema:
     """
 
     def __init__(
-        self, columns: Mapping[str, Column], *, groups: Iterable[Iterable[str]] = (), never: Iterable[str] = ()
+        self,
+        columns: Mapping[str, Column],
+        *,
+        groups: Iterable[Iterable[str]] = (),
+        never: Iterable[str] = (),
+        person: str | None = None,
     ) -> None:
-        """Take the columns by name; `groups` are to be released jointly, `never` are combinations that cannot occur."""
+        """Take the columns by name; `groups` are to be released jointly, `never` are combinations that cannot occur.
+
+        `person` names a dropped column that says whose row it is: of each person at most `rows_per_person` rows are
+        kept, and what is promised is promised to persons, however many rows they have.
+        """
         if not isinstance(columns, Mapping) or not columns:
             raise SchemaError('A schema needs at least one column, like Schema({"age": Integer(17, 90)}).')
         self.columns: Mapping[str, Column] = MappingProxyType(dict(columns))
         self.groups = tuple(tuple(group) for group in groups)
         self.never = (never,) if isinstance(never, str) else tuple(never)
-        problems = disagreements(self.columns, self.groups, self.never)
+        self.person = person
+        problems = disagreements(self.columns, self.groups, self.never, self.person)
         if problems:
             raise SchemaError(*(problem for _, problem in problems))
 
@@ -75,16 +86,16 @@ class Schema:
         """Read a schema file; a SchemaError says what is wrong, by line."""
         from privmeasure.tables.toml import read_schema
 
-        columns, groups, never = read_schema(path)
-        return cls(columns, groups=groups, never=never)
+        columns, groups, never, person = read_schema(path)
+        return cls(columns, groups=groups, never=never, person=person)
 
     @classmethod
     def from_text(cls, text: str, name: str = "schema") -> "Schema":
         """Read the text of a schema file; `name` is what errors call it."""
         from privmeasure.tables.toml import parse_schema
 
-        columns, groups, never = parse_schema(text, name)
-        return cls(columns, groups=groups, never=never)
+        columns, groups, never, person = parse_schema(text, name)
+        return cls(columns, groups=groups, never=never, person=person)
 
     @staticmethod
     def template(frame: Any, *, guess: bool = False, declared_categories: bool = False) -> "Draft":
@@ -109,14 +120,14 @@ class Schema:
         """Return the text of a schema file that `from_text` reads back as this schema."""
         from privmeasure.tables.toml import write_schema
 
-        return write_schema(self.columns, self.groups, self.never)
+        return write_schema(self.columns, self.groups, self.never, self.person)
 
     @classmethod
     def from_json(cls, value: Any) -> "Schema":
         """Read what `to_json` wrote; a SchemaError says what does not fit."""
         if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list):
             raise SchemaError("A schema in JSON must be an object with a list of columns.")
-        if problem := format_problem(value.get("format")):
+        if problem := format_problem(value.get("format"), value.get("person")):
             raise SchemaError(f"The schema {problem}")
         columns: dict[str, Column] = {}
         for fields in value["columns"]:
@@ -130,12 +141,13 @@ class Schema:
         groups, never = value.get("groups", []), value.get("never", [])
         if not (isinstance(groups, list) and all(isinstance(g, list) for g in groups) and isinstance(never, list)):
             raise SchemaError("The groups of a schema in JSON must be lists of names, and never a list of texts.")
-        return cls(columns, groups=groups, never=never)
+        return cls(columns, groups=groups, never=never, person=value.get("person"))
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that `from_json` reads back; columns are a list, so that their order survives."""
-        return {
-            "format": schema_format(self.columns),
+        person = {} if self.person is None else {"person": self.person}
+        return person | {
+            "format": schema_format(self.columns, self.person),
             "columns": [{"name": name, **to_fields(column)} for name, column in self.columns.items()],
             "groups": [list(group) for group in self.groups],
             "never": list(self.never),
@@ -240,7 +252,9 @@ class Schema:
     def _contradictions(self, types: "Mapping[str, pa.DataType | None]") -> list[str]:
         layout = Layout.of(self, list(types), list(types.values()))
         written = dict(zip(layout.names, layout.types, strict=True))
-        problems = []
+        storage = None if self.person is None else types.get(self.person)
+        refusal = None if storage is None else refuses_ids(storage)
+        problems = [] if refusal is None else [f"column {self.person!r} {refusal}"]
         for name, column in self.columns.items():
             given = {source: type for source in column.sources(name) if (type := types.get(source)) is not None}
             refuses = self.derived[name].refuses if isinstance(column, Derived) else column.refuses
@@ -331,7 +345,8 @@ class Schema:
             if left := [source for source in needed if source not in outputs]:
                 raise ArgumentError(f"{name!r} is derived from {left[0]!r}, which is left out. Keep both, or neither.")
         groups = [group for group in self.groups if set(group) <= set(wanted)]
-        return Schema(columns, groups=groups, never=[rule for rule in self.never if _is_about(rule, wanted)])
+        never = [rule for rule in self.never if _is_about(rule, wanted)]
+        return Schema(columns, groups=groups, never=never, person=self.person)
 
     def among(self, names: Iterable[str]) -> "Schema":
         """Return the schema for a comparison of data: columns without them need not be in the table, nor be like ours.
@@ -349,24 +364,24 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by what was declared."""
-        return _declared, (dict(self.columns), self.groups, self.never)
+        return _declared, (dict(self.columns), self.groups, self.never, self.person)
 
     def __eq__(self, other: object) -> bool:
-        """Compare columns (in order), groups and rules."""
+        """Compare columns (in order), groups, rules and whose rows they are."""
         if not isinstance(other, Schema):
             return NotImplemented
-        return (list(self.columns.items()), self.groups, self.never) == (
-            list(other.columns.items()),
-            other.groups,
-            other.never,
+        mine, its = (
+            (list(schema.columns.items()), schema.groups, schema.never, schema.person) for schema in (self, other)
         )
+        return mine == its
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         """Show the columns and their kinds."""
         kinds = ", ".join(f"{name!r}: {type(column).__name__}" for name, column in self.columns.items())
-        return f"Schema({{{kinds}}})"
+        person = "" if self.person is None else f", person={self.person!r}"
+        return f"Schema({{{kinds}}}{person})"
 
     def _repr_html_(self) -> str:
         """Show the columns and what is declared of them, in a notebook."""
@@ -412,5 +427,7 @@ def _is_about(rule: str, names: list[str]) -> bool:
         return True
 
 
-def _declared(columns: Mapping[str, Column], groups: Iterable[Iterable[str]], never: Iterable[str]) -> Schema:
-    return Schema(columns, groups=groups, never=never)
+def _declared(
+    columns: Mapping[str, Column], groups: Iterable[Iterable[str]], never: Iterable[str], person: str | None
+) -> Schema:
+    return Schema(columns, groups=groups, never=never, person=person)

@@ -30,6 +30,7 @@ GUIDE = """\
 # type is one of
 {kinds}
 # nullable = true where cells may be missing. weight = 2 makes a column count twice as much as the others.
+# If a person may have several rows: format = 2, person = "NAME" below it, and drop the column of that name.
 """
 FROM_HEADER = "this template was made from names and storage types alone, and no value was looked at."
 

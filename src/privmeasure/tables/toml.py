@@ -22,12 +22,12 @@ from privmeasure.tables.columns.kinds import (
     to_fields,
 )
 
-TOP = ("format", "columns", "group", "never")
+TOP = ("format", "person", "columns", "group", "never")
 LARGEST_FILE = 1 << 28
 """Bytes: a schema that is larger is another file."""
 
-Declared = tuple[dict[str, Column], list[tuple[str, ...]], list[str]]
-"""Columns, groups, and what can never be."""
+Declared = tuple[dict[str, Column], list[tuple[str, ...]], list[str], str | None]
+"""Columns, groups, what can never be, and the column that says whose row it is."""
 
 
 def read_schema(path: str | Path) -> Declared:
@@ -76,9 +76,10 @@ def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:
             gaps |= fault.gaps if isinstance(fault, UnfilledError) else {}
     if not problems:
         groups = [tuple(group["columns"]) for group in tree.get("group", [])]
-        problems = disagreements(columns, groups, tree.get("never", []))
+        never, person = tree.get("never", []), tree.get("person")
+        problems = disagreements(columns, groups, never, person)
         if not problems:
-            return columns, groups, tree.get("never", [])
+            return columns, groups, never, person
     lines = key_lines(text)
     found = sorted((_line(lines, place), problem) for place, problem in problems)
     raise SchemaError(*told_on_a_screen([f"{name}, line {line}: {told}" for line, told in found], gaps, name=name))
@@ -91,7 +92,7 @@ def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
                 " Columns are declared as [columns.NAME]." if isinstance(tree[key], dict) else ""
             )
             yield (key,), f"{key!r} is unknown.{hint} A schema has {', '.join(TOP)}."
-    if problem := format_problem(tree.get("format")):
+    if problem := format_problem(tree.get("format"), tree.get("person")):
         yield ("format",), f"the schema {problem}"
     if not isinstance(tree.get("columns"), dict) or not tree["columns"]:
         yield ("columns",), "the schema has no columns. Declare each of them as a table [columns.NAME]."
@@ -219,9 +220,13 @@ def _keys(tokens: list[str]) -> Spot:
     return tuple(next(iter(tomllib.loads(f"{token} = 0"))) for token in tokens if token != ".")
 
 
-def write_schema(columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]) -> str:
+def write_schema(
+    columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str], person: str | None
+) -> str:
     """Return the text of a schema file."""
-    parts = [f"format = {schema_format(columns)}\n"]
+    parts = [f"format = {schema_format(columns, person)}\n"]
+    if person is not None:
+        parts.append(f"person = {value_text(person)}\n")
     if never:
         parts.append(f"never = {value_text(list(never))}\n")
     for name, column in columns.items():

@@ -232,9 +232,9 @@ def test_foreign_damaged_and_newer_files(tmp_path, ledger):
     with pytest.raises(LedgerFileError, match="another program"):
         Ledger(foreign).open_account("d", cap=1, neighbours="replace")
     with sqlite3.connect(ledger.path) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
     connection.close()
-    with pytest.raises(LedgerFileError, match="format 3"):
+    with pytest.raises(LedgerFileError, match="format 4"):
         ledger.spent(NAME)
     (tmp_path / "empty").touch()
     with pytest.raises(LedgerFileError, match="empty"):
@@ -310,3 +310,17 @@ def test_a_sum_that_could_not_be_written_is_refused(ledger):
     with pytest.raises(ArgumentError, match="too long to write"):
         ledger.reserve("long", Privacy(Fraction(1, primes[-1]), "add-remove"))
     assert len(str(ledger.spent("long"))) < 4300
+
+
+def test_the_book_knows_k_and_the_person(ledger):
+    ledger.open_account("visits", cap=1, neighbours="add-remove", rows_per_person=16)
+    kept = Privacy("1/4", "add-remove", 2, "patient_id")  # protects people with any number of rows, 16 included
+    ledger.reserve("visits", kept).confirm()
+    ledger.reserve("visits", Privacy("1/4", "add-remove", 16)).confirm()
+    entries = ledger.history("visits")
+    assert [(entry.rows_per_person, entry.person) for entry in entries] == [(2, "patient_id"), (16, "")]
+    assert entries[0].to_json()["person"] == "patient_id"
+    with pytest.raises(BudgetError, match=r"'patient_id'.*'visit_id'"):
+        ledger.reserve("visits", Privacy("1/4", "add-remove", 2, "visit_id"))
+    with pytest.raises(BudgetError, match="up to 16 rows"):
+        ledger.reserve("visits", Privacy("1/4", "add-remove", 2))

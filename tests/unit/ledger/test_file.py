@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from fractions import Fraction
 
 import pytest
@@ -78,7 +79,7 @@ def test_it_is_read_as_it_is(old):
 def test_it_is_migrated_when_something_is_booked(old):
     before, entries = old.path.read_bytes(), told(old)
     spend(old)
-    assert version(old.path) == 2
+    assert version(old.path) == 3
     assert told(old)[:-1] == entries
     ids = [entry.id for entry in old.contents().entries]
     assert len(set(ids)) == 5
@@ -91,6 +92,22 @@ def test_it_is_migrated_when_something_is_booked(old):
     assert [entry.id for entry in old.contents().entries][:5] == ids
     assert old.collisions() == [["people", "People "]]
     assert (old.path.stat().st_mode, before[:6]) == (backup.path.stat().st_mode, b"SQLite")
+
+
+def test_a_book_of_the_second_format_gets_the_column_of_persons(tmp_path):
+    book = Ledger(tmp_path / "book.sqlite")
+    book.open_account("people", cap=1, neighbours="add-remove")
+    spend(book)
+    with closing(sqlite3.connect(book.path)) as connection:  # as format 2 has it
+        connection.execute("ALTER TABLE entry DROP COLUMN person")
+        connection.execute("PRAGMA user_version = 2")
+        connection.commit()
+    before = book.contents()
+    assert (version(book.path), before.entries[0].person) == (2, "")
+    book.reserve("people", Privacy("1/10", "add-remove", 4, "patient_id")).confirm()
+    assert (version(book.path), version(tmp_path / "book.sqlite.format-2.backup")) == (3, 2)
+    assert book.contents().entries[:1] == before.entries
+    assert [entry.person for entry in book.contents().entries] == ["", "patient_id"]
 
 
 def test_a_refused_booking_changes_nothing(old):
@@ -178,12 +195,12 @@ def test_killed_at_any_moment_the_book_is_readable(old, tmp_path):
         assert told(old)[:4] == entries
         state = (version(old.path), [entry.state for entry in old.contents().entries[4:]][-1:])
         seen.add((state[0], *state[1]))
-        if state[0] == 2:
+        if state[0] == 3:
             assert told(Ledger(tmp_path / "book.sqlite.format-1.backup")) == entries
         spend(old)  # whatever was left behind, the next one can go on
-        assert version(old.path) == 2
+        assert version(old.path) == 3
         moment += 2
-    assert seen >= {(1,), (2, "pending"), (2, "spent")}
+    assert seen >= {(1,), (3, "pending"), (3, "spent")}
 
 
 def migrate(path, barrier, results):
@@ -205,7 +222,7 @@ def test_two_processes_that_migrate_at_once(old):
     assert [results.get(timeout=60) for _ in runs] == [True] * 3
     for run in runs:
         run.join()
-    assert version(old.path) == 2
+    assert version(old.path) == 3
     assert told(old)[:4] == entries
     assert [entry.state for entry in old.contents().entries[4:]] == ["spent"] * 3
     assert len(list(old.path.parent.glob("*backup*"))) == 1

@@ -27,6 +27,7 @@ __all__ = [
     "Spot",
     "Types",
     "disagreements",
+    "format_problem",
     "from_fields",
     "register",
     "to_fields",
@@ -127,20 +128,30 @@ def _lists(value: Any) -> Any:
     return [_lists(v) for v in value] if isinstance(value, tuple) else value
 
 
-def schema_format(columns: Mapping[str, Column]) -> int:
-    """Return the lowest format that has what columns use."""
-    return max((column.since for column in columns.values()), default=SCHEMA_FORMATS[0])
+PERSON_FORMAT = 2
+"""The format that has `person`: an older version would not honour it."""
 
 
-def format_problem(stated: Any) -> str:
-    """Return what is wrong with the stated format of a schema, nothing if it can be read.
+def schema_format(columns: Mapping[str, Column], person: str | None = None) -> int:
+    """Return the lowest format that has what a schema uses."""
+    first = SCHEMA_FORMATS[0] if person is None else PERSON_FORMAT
+    return max([first, *(column.since for column in columns.values())])
+
+
+def format_problem(stated: Any, person: Any = None) -> str:
+    """Return what is wrong with the stated format of a schema, which names a person or not; nothing if it can be read.
 
     Examples:
         >>> format_problem(3)
         'has format = 3, and this version reads formats 1 and 2: update privmeasure.'
     """
     if not isinstance(stated, bool) and stated in SCHEMA_FORMATS:
-        return ""
+        if person is None or stated >= PERSON_FORMAT:
+            return ""
+        return (
+            f"names a person, which is of format {PERSON_FORMAT}: an older version would not honour it. Write format = "
+            f"{PERSON_FORMAT} on the first line."
+        )
     newer = isinstance(stated, int) and not isinstance(stated, bool) and stated > max(SCHEMA_FORMATS)
     known = " and ".join(map(str, SCHEMA_FORMATS))
     told = f"format = {stated!r}" if stated is not None else "no format"
@@ -150,7 +161,10 @@ def format_problem(stated: Any) -> str:
 
 
 def disagreements(
-    columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str]
+    columns: Mapping[str, Column],
+    groups: Sequence[tuple[str, ...]],
+    never: Sequence[str],
+    person: str | None = None,
 ) -> list[tuple[Spot, str]]:
     """Return everything that is wrong between columns, each with its place in a schema file."""
     problems: list[tuple[Spot, str]] = []
@@ -180,7 +194,21 @@ def disagreements(
         problems += [(("columns", name, "derive"), problem) for name, problem in derivations(columns)[1]]
     if not all(isinstance(rule, str) for rule in never):
         problems.append((("never",), "never must be a list of texts."))
+    if person is not None and not isinstance(columns.get(person) if isinstance(person, str) else None, Drop):
+        problems.append((("person",), _person_problem(person, columns)))
     return problems
+
+
+def _person_problem(person: Any, columns: Mapping[str, Column]) -> str:
+    if not isinstance(person, str):
+        return f"person is {_word(person)}; write the name of the column that says whose row it is."
+    if person not in columns:
+        hint = did_you_mean(person, list(columns))
+        return f'person names {person!r}, which is no column of the schema.{hint} Declare it, with type = "drop".'
+    return (
+        f'person names {person!r}, which must have type = "drop": an id says whose row it is, and is neither measured '
+        "nor written."
+    )
 
 
 def _group_problems(group: tuple[str, ...], columns: Mapping[str, Column]) -> list[str]:

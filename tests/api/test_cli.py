@@ -103,7 +103,8 @@ def test_what_plan_warns_of_is_said_after_a_fit_too(call, folder, capsys, comman
     """At the released number of rows, from public values alone."""
     names = [f"c{i}" for i in range(12)]
     (folder / "wide.toml").write_text(
-        "format = 1\n" + "".join(f'[columns.{name}]\ntype = "number"\nlow = 0\nhigh = 1\n' for name in names)
+        "format = 1\n"
+        + "".join(f'[columns.{name}]\ntype = "number"\nlow = 0\nhigh = 1\nnullable = false\n' for name in names)
     )
     (folder / "wide.csv").write_text(",".join(names) + "\n" + (",".join(["0.5"] * 12) + "\n") * 3)
     promise = ["--epsilon", "1", "--neighbours", "replace"]
@@ -194,6 +195,44 @@ def test_evaluate_says_which_of_two_tables_is_wrong(refused, folder):
     refused(["evaluate", "people.csv", "other.csv", "--schema", "people.toml"], 2, "other.csv", "income")
     (folder / "other.csv").write_text("age,sex,income,name\n")
     refused(["evaluate", "people.csv", "other.csv", "--schema", "people.toml"], 3, "other.csv", "no rows")
+
+
+SPEND = {
+    "plan": ["plan", "--schema", "people.toml", *PROMISE, "--rows", "900"],
+    "dry-run": [*FIT[:-2], "--dry-run"],
+    "fit": FIT,
+    "synthesize": ["synthesize", *FIT[1:-1], "new.csv"],
+}
+
+
+@pytest.mark.parametrize("command", SPEND)
+def test_where_missing_cells_go_is_said_by_all_who_plan_or_spend(call, folder, capsys, command):
+    """From the schema alone, in one short table, and with a warning where the schema does not say it."""
+    found = json.loads(call(*SPEND[command], "--json"))
+    assert found["missing_cells"] == [
+        {"name": "age", "missing": "missing", "unread": "missing"},
+        {"name": "sex", "missing": "'F'", "unread": "'F'"},
+        {"name": "income", "missing": "0", "unread": "0"},
+    ]
+    assert found["warnings"] == []
+    (folder / "people.toml").write_text(SCHEMA.replace("nullable = false\n", ""))
+    again = [*SPEND[command], *(["--overwrite"] if command in ("fit", "synthesize") else [])]
+    (warning,) = json.loads(call(*again, "--json"))["warnings"]
+    assert "'sex' and 'income' do not say whether cells may be missing" in warning
+    capsys.readouterr()
+    assert cli.run(again) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"age +stays missing", out)
+    assert re.search(r"sex +'F' +'F'", out)
+    assert "nullable = false is taken" in err
+
+
+def test_the_words_of_a_synthesis_to_stdout_are_not_among_its_rows(folder, capfd):
+    arguments = ["synthesize", *FIT[1:-1], "-", "--no-release"]
+    assert cli.run(arguments) == 0
+    out, err = capfd.readouterr()
+    assert "a missing cell becomes" in err
+    assert "becomes" not in out
 
 
 def test_schema_commands(call, folder):

@@ -7,6 +7,7 @@ import typer
 
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
+from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
 from privmeasure.cli.opening import check_header
 from privmeasure.cli.outcome import save, show_outcome
 from privmeasure.cli.preparing import check_out
@@ -47,11 +48,15 @@ def fit(
     if dry_run:
         check_header(data, declared, newlines_in_cells=newlines_in_cells)
         words = f"{data} has the columns that the schema declares. Nothing was read but the header."
-        voice.answer({"dry_run": True, "fits": True, "columns": list(declared.data)}, words)
+        warnings = undecided(asked.schema, declared)
+        value = {"dry_run": True, "fits": True, "columns": list(declared.data)}
+        voice.answer(value | {"missing_cells": missing_cells(declared), "warnings": warnings}, words)
+        show_missing_cells(declared, voice)
+        voice.warn(*warnings)
         return
     if out is None:
         raise typer.BadParameter("a release needs a place: give --out, or --dry-run to check only", param_hint="--out")
     check_out(out, overwrite=overwrite, beside=[data, asked.schema, booking.ledger])
     cost = fit_booked(synthesizer, data, booking, newlines_in_cells=newlines_in_cells, shown=voice.in_words)
-    warnings = save(synthesizer, out, cost)
+    warnings = [*save(synthesizer, out, cost), *undecided(asked.schema, declared)]
     show_outcome(synthesizer, {"release": str(out)}, str(out), cost, voice, warnings=warnings)

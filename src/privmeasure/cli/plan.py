@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
+from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
 from privmeasure.cli.promise import Asked, Chosen, promise
 
 if TYPE_CHECKING:
@@ -44,13 +45,14 @@ def plan(
             rows, [options.read_epsilon(text, "epsilons") for text in epsilons.split(",")]
         )
         resolved = resolutions(declared, planned)
-        warnings = advice(declared, planned)
+        warnings = [*advice(declared, planned), *undecided(asked.schema, declared)]
     found = {
         "plan": planned.to_json(),
         "choice": synthesizer.choice,
         "guarantee": planned.guarantee,
         "vacuous": planned.vacuous,
         "columns": [column.to_json() for column in resolved],
+        "missing_cells": missing_cells(declared),
         "warnings": warnings,
         "epsilons": [_figures(other) for other in compared],
     }
@@ -58,6 +60,7 @@ def plan(
     if voice.in_words:
         lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
+        show_missing_cells(declared, voice)
         terminal.table(*(_of_trees(compared) if planned.joint else _of_columns(compared)))
     voice.warn(*warnings)
 

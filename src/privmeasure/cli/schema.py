@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options, terminal
+from privmeasure.cli.missing import undecided
 from privmeasure.cli.opening import check_header
 from privmeasure.cli.preparing import deliver, open_schema, read_json
 
@@ -52,7 +53,9 @@ def check(
 ) -> None:
     """Explain what is wrong with a schema, by line; with --data, count what would be changed on the way in.
 
-    The counts of --data depend on private values: they are for you, before anything is spent, and not to be published.
+    --data tells of each column which share of its cells is missing, cannot be read or is clamped, and what such cells
+    would become: a missing cell that becomes a value is a wrong fact in every synthetic table. The counts depend on
+    private values: they are for you, before anything is spent, and not to be published.
 
     Examples:
 
@@ -62,7 +65,7 @@ def check(
     from privmeasure.ledger import schema_digest
     from privmeasure.sources.changes import COUNTS_STAMP, count_changes
     from privmeasure.sources.lines import UnreadRows
-    from privmeasure.tables.advice import schema_advice
+    from privmeasure.tables.advice import lost_cells, schema_advice
 
     declared = open_schema(schema)
     if data is not None:
@@ -76,8 +79,12 @@ def check(
         if not voice.in_words:  # the schema, the header and the file are fine: the exit code says so
             return
         print(COUNTS_STAMP)
-        heads = ["column", "missing", "not parsed", "clamped", "unknown value"]
-        rows = [[name, *map(str, (t.missing, t.unparsed, t.clamped, t.unknown))] for name, t in changes.columns.items()]
+        heads = ["column", "missing", "becomes", "not read or not declared", "becomes", "clamped"]
+        rows = []
+        for gone in lost_cells(declared):
+            t, share = changes.columns[gone.name], changes.shares(gone.name)
+            empty, odd = _share(t.missing, share["missing"]), _share(t.unparsed + t.unknown, share["unread"])
+            rows.append([gone.name, empty, gone.missing, odd, gone.unread, _share(t.clamped, share["clamped"])])
         terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
         print(
             f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
@@ -85,13 +92,18 @@ def check(
         )
         print(COUNTS_STAMP)
         return
-    remarks, digest = schema_advice(declared), schema_digest(declared.to_json())
+    remarks, digest = [*undecided(schema, declared), *schema_advice(declared)], schema_digest(declared.to_json())
     voice.answer(
         {"valid": True, "columns": list(declared.columns), "digest": digest, "warnings": remarks},
         f"{schema} is fine: {len(declared.columns)} columns, {len(declared.data)} with data.\n"
         f"digest {digest}, as in a ledger and in releases of all its columns",
     )
     voice.warn(*remarks)
+
+
+def _share(count: int, share: float) -> str:
+    """Return a count of cells with its share of the column."""
+    return f"{share:.1%} ({count:,})" if count else "0"
 
 
 def import_schema(

@@ -7,6 +7,7 @@ import typer
 
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
+from privmeasure.cli.missing import undecided
 from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
@@ -47,7 +48,7 @@ def synthesize(
       privmeasure synthesize people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o public.csv
       privmeasure synthesize people.csv -s people.toml -e 1 --neighbours replace -o s.parquet --release s.release -n 100
     """
-    _, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
+    declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     place = _release_place(out, release, no_release=no_release)
     others = [data, asked.schema, booking.ledger]
     check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)
@@ -56,6 +57,7 @@ def synthesize(
     cost = fit_booked(synthesizer, data, booking, newlines_in_cells=newlines_in_cells, shown=voice.in_words)
     # the release first: what epsilon bought is safe, whatever happens to the rows
     warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
+    warnings += undecided(asked.schema, declared)
     with keep_on_failure(out, cost, release=place):
         made = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=voice.in_words)
     written = {"out": str(out), "rows": made, "release": None if place is None else str(place)}

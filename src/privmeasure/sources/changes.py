@@ -23,9 +23,18 @@ class ConfidentialChanges:
     when asked (`to_json`); its repr tells nothing.
     """
 
-    def __init__(self, rows: int, columns: Mapping[str, Changes], unread: UnreadRows) -> None:
-        """Keep the counts."""
-        self.rows, self.columns, self.unread = rows, dict(columns), unread
+    def __init__(self, rows: int, columns: Mapping[str, Changes], unread: UnreadRows, cells: Mapping[str, int]) -> None:
+        """Keep the counts; `cells` is how many cells of a row each column has."""
+        self.rows, self.columns, self.unread, self.cells = rows, dict(columns), unread, dict(cells)
+
+    def shares(self, name: str) -> dict[str, float]:
+        """Return which share of a column's cells is missing, not read, clamped. A place has two cells for each row."""
+        tally, cells = self.columns[name], max(self.rows * self.cells[name], 1)
+        return {
+            "missing": tally.missing / cells,
+            "unread": (tally.unparsed + tally.unknown) / cells,
+            "clamped": tally.clamped / cells,
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts with their stamp."""
@@ -38,6 +47,7 @@ class ConfidentialChanges:
                 name: {"missing": t.missing, "unparsed": t.unparsed, "clamped": t.clamped, "unknown": t.unknown}
                 for name, t in self.columns.items()
             },
+            "shares": {name: self.shares(name) for name in self.columns},
         }
 
     def __repr__(self) -> str:
@@ -58,12 +68,15 @@ def count_changes(
         >>> changes = count_changes(Schema({"age": Integer(17, 90)}), [pa.table({"age": ["37", "200", "old", None]})])
         >>> changes
         ConfidentialChanges(...)
-        >>> changes.to_json()["columns"]
-        {'age': {'missing': 1, 'unparsed': 1, 'clamped': 1, 'unknown': 0}}
+        >>> changes.columns["age"]
+        Changes(missing=1, unparsed=1, clamped=1, unknown=0)
+        >>> changes.shares("age")
+        {'missing': 0.25, 'unread': 0.25, 'clamped': 0.25}
     """
     rows, tallies = 0, {name: Changes() for name in schema.data}
     for batch in batches:
         rows += batch.num_rows  # private counts: they leave only in a value that is stamped
         for name, column in schema.data.items():
             tallies[name] += column.count_changes([batch.column(source) for source in column.sources(name)])
-    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread)
+    cells = {name: len(column.sources(name)) for name, column in schema.data.items()}
+    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread, cells)

@@ -9,7 +9,7 @@ from privmeasure.tables.arrow import plain_type
 from privmeasure.tables.columns.base import TO_FILL_IN, Sketch, Types
 from privmeasure.tables.columns.fields import ColumnError
 from privmeasure.tables.columns.fixed import Drop
-from privmeasure.tables.columns.kinds import COLUMN_KINDS, Column, first_answer, from_fields
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, WITHOUT_DATA, Column, first_answer, from_fields
 from privmeasure.tables.toml import table_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ GUIDE = """\
 #
 # type is one of
 {kinds}
-# nullable = true where cells may be missing. weight = 2 makes a column count twice as much as the others.
+# nullable = true where cells may be missing; if it is false, a missing cell becomes a value.
+# weight = 2 makes a column count twice as much as the others.
 """
 FROM_HEADER = "this template was made from names and storage types alone, and no value was looked at."
 
@@ -70,11 +71,12 @@ def template(names: Sequence[str], types: Types | None = None) -> str:
 
     Examples:
         >>> import pyarrow as pa
-        >>> print(template(["age"], [pa.int64()])[-52:])
+        >>> print(template(["age"], [pa.int64()])[-67:])
         [columns.age]
         type = "integer"
         low = "?"
         high = "?"
+        nullable = "?"
         <BLANKLINE>
     """
     repeated = sorted({name for name in names if list(names).count(name) > 1})
@@ -82,6 +84,9 @@ def template(names: Sequence[str], types: Types | None = None) -> str:
         raise SchemaError(f"More than one column is named {', '.join(map(repr, repeated))}. Rename them first.")
     given = [None] * len(names) if types is None else list(types)
     guesses = {name: _guess(name, t) for name, t in zip(names, given, strict=True)}
+    for fields, _ in guesses.values():
+        if fields["type"] not in WITHOUT_DATA:  # whether cells may be missing is to be decided, never assumed
+            fields.setdefault("nullable", TO_FILL_IN)
     notes = {name: note for name, (_, note) in guesses.items() if note}
     return Draft({name: fields for name, (fields, _) in guesses.items()}, notes=notes).to_toml()
 

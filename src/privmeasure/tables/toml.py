@@ -10,7 +10,15 @@ from typing import Any
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
 from privmeasure.tables.columns.fields import ColumnError, did_you_mean
-from privmeasure.tables.columns.kinds import SCHEMA_FORMAT, Column, Spot, disagreements, from_fields, to_fields
+from privmeasure.tables.columns.kinds import (
+    SCHEMA_FORMAT,
+    WITHOUT_DATA,
+    Column,
+    Spot,
+    disagreements,
+    from_fields,
+    to_fields,
+)
 
 TOP = ("format", "columns", "group", "never")
 LARGEST_FILE = 1 << 28
@@ -30,6 +38,16 @@ def read_schema(path: str | Path) -> Declared:
     except UnicodeDecodeError:
         raise SchemaError(f"{path} is not a text in UTF-8. Is it the data? Give the schema, a TOML file.") from None
     return parse_schema(text, path.name)
+
+
+def undecided_columns(path: str | Path) -> list[str]:
+    """Return the columns of a valid schema file that do not say whether cells may be missing: false is taken."""
+    tree = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+    return [
+        name
+        for name, fields in tree["columns"].items()
+        if "nullable" not in fields and fields["type"] not in WITHOUT_DATA
+    ]
 
 
 def parse_schema(text: str, name: str) -> Declared:

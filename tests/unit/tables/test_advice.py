@@ -1,5 +1,9 @@
 """What a plan resolves: every cut is dealt to a column, and the warnings come when they should, and only then."""
 
+from datetime import date, datetime
+
+import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,8 +11,10 @@ from hypothesis import strategies as st
 from privmeasure.domains import Box, Categories, Nullable, Product
 from privmeasure.mechanisms import PMM
 from privmeasure.privacy import Privacy
-from privmeasure.tables import Boolean, Category, Drop, Integer, Number, Schema, Time
-from privmeasure.tables.advice import advice, resolutions
+from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
+from privmeasure.tables.advice import advice, lost_cells, resolutions, undecided_advice
+from privmeasure.tables.columns.fields import show_value
+from privmeasure.tables.toml import undecided_columns
 
 
 def plan(schema, rows=5000, depth=None, epsilon=1):
@@ -85,3 +91,48 @@ def test_the_product_says_how_it_deals_cuts(level):
     assert product.diameter(level) == max(
         w * f.diameter(c) for w, f, c in zip(product.weights, product.factors, cuts, strict=True)
     )
+
+
+# -------------------------------------------------------------------------------------------------------- missing cells
+
+KINDS = {
+    "number": (Number(-3, 5), "-3", "x"),
+    "log": (Number(0.5, 90, transform="log"), "0.5", "x"),
+    "integer": (Integer(17, 90), "17", "x"),
+    "category": (Category(["F", "M"]), "'F'", "X"),
+    "other": (Category(["F", "M", "?"], unknown="?"), "'?'", "X"),
+    "boolean": (Boolean(), "false", "perhaps"),
+    "date": (Date(date(2000, 1, 1), date(2020, 1, 1)), "2000-01-01", "x"),
+    "datetime": (Datetime(datetime(2000, 1, 1), datetime(2020, 1, 1)), "2000-01-01T00:00:00", "x"),
+    "time": (Time(), "00:00:00", "x"),
+    "place": (Place("a", "b", low=(40, 5), high=(50, 15)), "40, 5", "x"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("nullable", [False, True])
+def test_where_a_missing_or_unread_cell_goes_is_said_as_it_is(kind, nullable):
+    """What is said of the declaration is what encoding and decoding such a cell gives."""
+    column, said, odd = KINDS[kind]
+    column = msgspec.structs.replace(column, nullable=nullable)
+    (told,) = lost_cells(Schema({"x": column}))
+    cells = [pa.array([None, odd], pa.string()) for _ in column.sources("x")]
+    missing, unread = zip(
+        *(c.to_pylist() for c in column.decode(column.encode(cells), [None] * len(cells))), strict=True
+    )
+    for found, word in ((missing, told.missing), (unread, told.unread)):
+        if nullable and (kind, word) != ("other", told.unread):  # there the unread are declared to be something
+            assert word == "missing"
+            assert set(found) == {None}
+        else:
+            assert word == said == ", ".join(str(v).lower() if isinstance(v, bool) else show_value(v) for v in found)
+
+
+def test_only_columns_that_do_not_say_it_are_warned_of(tmp_path):
+    path = tmp_path / "s.toml"
+    text = 'format = 1\n[columns.{}]\ntype = "boolean"\n{}\n[columns.c]\ntype = "drop"\n'
+    for line, said in (("", 1), ("nullable = false", 0), ("nullable = true", 0)):
+        path.write_text(text.format("a", line))
+        warned = undecided_advice(Schema.from_toml(path), undecided_columns(path))
+        assert len(warned) == said
+        assert all("'a' does not say" in warning for warning in warned)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -286,6 +286,8 @@ class Category(DataColumn, frozen=True, tag="category"):
         number = np.flatnonzero(np.isfinite(values))
         keys, first = np.unique(values[number], return_index=True)
         return keys, number[first].astype(np.float64)
+
+    stray: ClassVar[float] = -1.0
 
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Send what is unknown where the declaration says."""

@@ -40,6 +40,9 @@ OURS: tuple[type[AnyColumn], ...] = get_args(Column)
 COLUMN_KINDS: dict[str, type[AnyColumn]] = {kind.tag(): kind for kind in OURS}
 SCHEMA_FORMAT = 1
 """Of schema files."""
+WITHOUT_DATA = (Constant.tag(), Drop.tag())
+NULLABLE = "true where cells may be missing, false where none can be"
+"""What to write for it."""
 LARGEST_GROUP = 3
 """Columns that are released jointly: more would be told apart too coarsely."""
 _WORDS = {
@@ -78,9 +81,11 @@ def from_fields(fields: Any) -> Column:
     """
     if not isinstance(fields, Mapping):
         raise ColumnError(f"is {_word(fields)}; write a table with a type.")
-    needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}"}
+    needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}", "nullable": NULLABLE}
     for known in COLUMN_KINDS.values():
         needs |= known.needs
+    if fields.get("nullable") == TO_FILL_IN and fields.get("type") in WITHOUT_DATA:  # nothing to decide
+        fields = {field: value for field, value in fields.items() if field != "nullable"}
     unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in needs]
     if unfilled:
         wanted = "; ".join(f"{field} ({needs[field]})" for field in unfilled)

@@ -1,0 +1,41 @@
+"""Where missing and unread cells go: said by every command that plans or spends, from the schema alone."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privmeasure.cli import terminal
+
+if TYPE_CHECKING:
+    from privmeasure.tables.schema import Schema
+
+
+def undecided(path: Path, schema: "Schema") -> list[str]:
+    """Return a warning of the columns that do not say whether cells may be missing."""
+    from privmeasure.tables.advice import undecided_advice
+    from privmeasure.tables.toml import undecided_columns
+
+    return undecided_advice(schema, undecided_columns(path))
+
+
+def missing_cells(schema: "Schema") -> list[dict[str, Any]]:
+    """Return where such cells of each column go, for --json."""
+    from privmeasure.tables.advice import lost_cells
+
+    return [cells.to_json() for cells in lost_cells(schema)]
+
+
+def show_missing_cells(schema: "Schema", voice: terminal.Voice, *, to_stderr: bool = False) -> None:
+    """Print one short table: a line for each column in which such cells become values, one for all the others."""
+    from privmeasure.tables.advice import listed, lost_cells
+
+    if not voice.in_words:
+        return
+    found = lost_cells(schema)
+    if all(cells.stay for cells in found):
+        voice.tell("\nMissing and unread cells stay missing, in every column.", to_stderr=to_stderr)
+        return
+    lines = [[cells.name, cells.missing, cells.unread] for cells in found if not cells.stay]
+    if kept := [cells.name for cells in found if cells.stay]:
+        lines.append([listed(kept, quoted=False), "stays missing", "stays missing"])
+    heads = ["column", "a missing cell becomes", "one that is not read or not declared becomes"]
+    terminal.table("\nWhere cells without a value go", heads, lines, to_stderr=to_stderr)

@@ -8,12 +8,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import typer
 from cli_shelf import FIT, PROMISE, SCHEMA, SECRET, table
 
+import privmeasure as pm
 from privmeasure import cli
 from privmeasure.cli import terminal
 from privmeasure.ledger import Ledger
@@ -55,6 +58,45 @@ def test_fit_sample_inspect(call, folder):
     assert "certificate" in words
     assert "single values" in words
     assert "certificate" not in call("inspect", "new.release", "--no-certificate")
+
+
+@pytest.mark.parametrize("mechanism", ["pmm", "columns"])
+def test_inspect_tells_what_is_inside(call, folder, mechanism):
+    """Resolution, guarantee and certificate of each column in its units; the better of the two; pairs; facts."""
+    text = (folder / "people.toml").read_text()
+    (folder / "people.toml").write_text(text.replace("format = 1", "format = 1\nnever = [\"sex = 'F' and age < 18\"]"))
+    call(*FIT, "--mechanism", mechanism)
+    found = json.loads(call("inspect", "new.release", "--json"))
+    full = json.loads(call("inspect", "new.release", "--json", "--certificate"))
+    for column, other in zip(found["columns"], full["columns"], strict=True):
+        assert column["use"] == ("guarantee" if column["guarantee"] <= column["certificate"] else "certificate")
+        assert other["guarantee"] == column["guarantee"]
+    bits = [pair["bits"] for pair in found["pairs"]]
+    assert sorted(bits, reverse=True) == bits
+    words = call("inspect", "new.release")
+    assert re.search(r"age +\d+ +about .* year.*(years|says nothing) +(guarantee|certificate|neither)", words)
+    assert "never      sex = 'F' and age < 18" in words
+    assert found["id"] in words
+    assert found["schema_digest"] in words
+    if mechanism == "columns":
+        assert {name for pair in found["pairs"] for name in pair["columns"]} == {"age", "sex", "income"}
+        for pair in found["pairs"]:
+            one, two = pair["columns"]
+            assert re.search(rf"{one} +{two} +{pair['bits']:.3f}", words)
+    else:
+        assert found["pairs"] == []
+
+
+def test_inspect_takes_a_second_or_two(folder):
+    """14 columns that may be missing: their certificates were what took half a minute."""
+    names = [f"c{i}" for i in range(14)]
+    schema = pm.Schema({name: pm.Number(0, 1000 + i, nullable=True) for i, name in enumerate(names)})
+    rng = np.random.default_rng(0)
+    rows = pa.table({name: pa.array(rng.lognormal(3, 1, 30_000), mask=rng.random(30_000) < 0.1) for name in names})
+    pm.Synthesizer(schema, epsilon=1, neighbours="add-remove").fit(rows).save(folder / "wide.release")
+    before = time.process_time()
+    assert cli.run(["inspect", "wide.release"]) == 0
+    assert time.process_time() - before < 5  # seconds of a slow machine
 
 
 @pytest.mark.parametrize("mechanism", ["pmm", "columns"])

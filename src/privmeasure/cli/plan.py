@@ -58,7 +58,7 @@ def plan(
     }
     voice.answer(found, f"{planned}\nchosen     {planned.mechanism!r}: {synthesizer.choice}")
     if voice.in_words:
-        lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
+        lines = [[column.name, f"{column.cuts}", column.resolved] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
         show_missing_cells(declared, voice)
         terminal.table(*(_of_trees(compared) if planned.joint else _of_columns(compared)))

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from privmeasure.domains import Domain, Nullable, Product
-from privmeasure.plans.plan import Plan
 from privmeasure.plans.promise import Promise
-from privmeasure.tables.columns.base import MISSING
+from privmeasure.tables.columns.base import MISSING, DataColumn
 from privmeasure.tables.schema import Schema
 
 
@@ -64,15 +63,40 @@ def undecided_advice(schema: Schema, undecided: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnResolution:
-    """How many cuts a column gets, and how finely they tell its values apart, in its own units."""
+    """How many cuts a column gets, how finely they tell its values apart, and what is guaranteed, in its own units.
+
+    `node` is the column's tree among those of the plan, `range` how far apart its values are at most, as that tree
+    measures distance, and `guarantee` the bound for its tree, which holds for each of its columns.
+    """
 
     name: str
+    node: int
     cuts: int
     text: str
+    range: float
+    guarantee: float
+    column: DataColumn
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether nothing is guaranteed of the column: the cells are there, but noise may be all that is in them."""
+        return self.range > 0 and self.guarantee >= self.range
+
+    @property
+    def resolved(self) -> str:
+        """How finely values are told apart, and whether the guarantee supports it."""
+        return f"{self.text} (the guarantee says nothing)" if self.vacuous else self.text
+
+    def in_units(self, distance: float) -> str:
+        """Say a distance of the column's tree in the units of the column."""
+        if self.range <= 0:
+            return "exact"
+        return "says nothing" if distance >= self.range else self.column.in_units(distance / self.range)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value."""
-        return {"name": self.name, "cuts": self.cuts, "resolution": self.text}
+        found = {"name": self.name, "cuts": self.cuts, "resolution": self.text, "vacuous": self.vacuous}
+        return found | {"guarantee": self.guarantee / self.range if self.range > 0 else 0.0}
 
 
 def resolutions(schema: Schema, plan: Promise) -> list[ColumnResolution]:
@@ -86,19 +110,17 @@ def resolutions(schema: Schema, plan: Promise) -> list[ColumnResolution]:
         >>> [(column.name, column.cuts, column.text) for column in resolutions(schema, plan)]
         [('age', 3, 'about 16 years'), ('sex', 1, 'single values')]
     """
-    if plan.joint:
-        cuts = list(schema.domain.cuts(plan.trees[0].depth))
-    else:
-        cuts = [count for node in zip(schema.node_domain.factors, plan.trees, strict=True) for count in _cuts(*node)]
-    return [
-        ColumnResolution(name, count, column.fineness(count))
-        for (name, column), count in zip(schema.data.items(), cuts, strict=True)
-    ]
-
-
-def _cuts(node: Domain, plan: Plan) -> list[int]:
-    """Return the cuts of the columns of one node: a group shares those of its tree."""
-    return list(node.cuts(plan.depth)) if isinstance(node, Product) else [plan.depth]
+    nodes: Sequence[Domain] = [schema.domain] if plan.joint else schema.node_domain.factors
+    columns, found = iter(schema.data.items()), []
+    for i, (node, tree) in enumerate(zip(nodes, plan.trees, strict=True)):
+        parts = [(1.0, node, tree.depth)]
+        if isinstance(node, Product):  # its columns share the cuts of one tree
+            parts = list(zip(node.weights, node.factors, node.cuts(tree.depth), strict=True))
+        for weight, factor, cuts in parts:
+            name, column = next(columns)
+            wide = weight * factor.diameter(0)
+            found.append(ColumnResolution(name, i, cuts, column.fineness(cuts), wide, tree.guarantee, column))
+    return found
 
 
 def advice(schema: Schema, plan: Promise) -> list[str]:

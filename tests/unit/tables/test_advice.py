@@ -31,7 +31,36 @@ def test_cuts_in_the_units_of_the_columns():
     by_name = {column.name: column for column in found}
     assert "year" in by_name["age"].text
     assert by_name["sex"].text == "single values"
-    assert found[0].to_json() == {"name": "age", "cuts": found[0].cuts, "resolution": found[0].text}
+    told = found[0].to_json()
+    assert (told["name"], told["cuts"], told["resolution"]) == ("age", found[0].cuts, found[0].text)
+    assert told["guarantee"] == pytest.approx(plan(MIXED, depth=9).guarantee)  # a weight of 1, a diameter of 1
+
+
+def test_a_resolution_that_the_guarantee_does_not_support_says_so():
+    few = resolutions(MIXED, plan(MIXED, rows=3, depth=9, epsilon=0.1))
+    assert all(column.vacuous and "says nothing" in column.resolved for column in few)
+    many = resolutions(MIXED, plan(MIXED, rows=10**7, depth=9))
+    assert not any(column.vacuous or "says nothing" in column.resolved for column in many)
+
+
+UNITS = {
+    "number": (Number(0, 200, unit="year"), "20 years"),
+    "log": (Number(1, 1024, transform="log"), "a factor of 2"),
+    "breaks": (Number(0, 1000, breaks=[10, 100]), "0.1 of its range"),
+    "category": (Category(["F", "M"]), "10 % of rows"),
+    "ordered": (Category(["a", "b", "c"], ordered=True), "0.2 ranks"),
+    "boolean": (Boolean(), "10 % of rows"),
+    "date": (Date(date(2000, 1, 1), date(2000, 1, 31)), "3 days"),
+    "datetime": (Datetime(datetime(2000, 1, 1), datetime(2000, 1, 2), resolution="1min"), "2.4 hours"),
+    "time": (Time(), "1.2 hours"),
+    "place": (Place("a", "b"), "2,000 km"),
+}
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_a_tenth_of_the_range_in_the_units_of_the_column(kind):
+    column, said = UNITS[kind]
+    assert column.in_units(0.1) == said
 
 
 @settings(max_examples=40, deadline=None)

@@ -196,6 +196,10 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
         """Say how finely so many cuts of the present values tell them apart."""
         raise NotImplementedError
 
+    def in_units(self, share: float) -> str:
+        """Say a distance that is a share of the column's range in the column's own units: "1.2 years"."""
+        return f"{share:.2g} of its range"
+
     # ------------------------------------------------------------------------ what engines that count themselves ask
 
     def readings(self, types: Types, first: int = 0) -> tuple[Reading, ...] | None:

@@ -161,6 +161,10 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
         """Return 1 for true: the mean is a share."""
         return np.where(np.isnan(points[:, 0]), np.nan, (points[:, 0] >= 0.5).astype(np.float64))
 
+    def in_units(self, share: float) -> str:
+        """Say for which share of the rows."""
+        return f"{100 * share:.2g} % of rows"
+
     def cell_size(self, cuts: int) -> str:
         """One cut tells them apart."""
         return "true or false"

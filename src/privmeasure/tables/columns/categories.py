@@ -366,6 +366,12 @@ class Category(DataColumn, frozen=True, tag="category"):
         gone = f"any other value, and a missing one, becomes {self.values[0]!r}"
         return [f"has no unknown: {gone}. Add unknown, or nullable."]
 
+    def in_units(self, share: float) -> str:
+        """Say by how many ranks, or for which share of the rows; groups of a taxonomy are nearer than that."""
+        if self.ordered:
+            return plural(share * (len(self.values) - 1), "rank")
+        return super().in_units(share) if self.taxonomy else f"{100 * share:.2g} % of rows"
+
     def cell_size(self, cuts: int) -> str:
         """Say how many groups of values there are."""
         inner = self.domain.domain if isinstance(self.domain, Nullable) else self.domain

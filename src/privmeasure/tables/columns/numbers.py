@@ -99,6 +99,10 @@ class Numeric(DataColumn, frozen=True):
         """Count the numbers beyond the bounds."""
         return int(np.count_nonzero((reading < self.low) | (reading > self.high))), 0
 
+    def in_units(self, share: float) -> str:
+        """Say it in the unit that is declared, or as a ratio."""
+        return self.stretch.distance(share, getattr(self, "unit", None) or "") or super().in_units(share)
+
     def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
         """Return the stored type, if that is a number: it may round values."""
         return storage if storage is not None and is_number(plain_type(storage)) else self.natural[0]

@@ -18,12 +18,13 @@ from privmeasure.privacy import Neighbours, Privacy
 from privmeasure.releases.base import Order, Release
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
-from privmeasure.sources.files import open_table
+from privmeasure.sources.files import USUAL_TEXT, open_table
 from privmeasure.sources.tables import TableSource
 from privmeasure.spending import Spending
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.facts import forbidden_pairs
 from privmeasure.tables.frames import FrameKind, to_arrow
+from privmeasure.tables.texts import UTF8, TextForm, with_decimals
 from privmeasure.threads import Progress
 
 CENTRED = Recipe(placement="centre")
@@ -217,13 +218,17 @@ class Synthesizer:
         *,
         progress: Progress | None = None,
         newlines_in_cells: bool = False,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        encoding: str = UTF8,
         insecure_seed: int | None = None,
     ) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
 
         With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. Every
-        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends. A `Source`
-        of one's own, which counts points of the domain wherever they lie, serves in the place of both.
+        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends; `delimiter`
+        (without it by the end of the name), `decimal` and `encoding` say how it is written. A `Source` of one's own,
+        which counts points of the domain wherever they lie, serves in the place of both.
 
         Guarantee:  privacy  what is raised holds no value of the data: not in its text, nor in the errors, notes and
                              frames that usually come with one. With `insecure_seed` all of them stay, for debugging
@@ -232,11 +237,12 @@ class Synthesizer:
             raise ArgumentError(
                 "insecure_seed is for tests, and a ledger books releases that are private: leave it out."
             )
+        form = TextForm(delimiter, decimal, encoding, newlines_in_cells)
         key = Key.fresh(self.release_id) if insecure_seed is None else Key.insecure(insecure_seed)
         self._spending.begin(key, self.mechanism.privacy)
         failure: BaseException | None = None
         try:
-            self._release = self._made(data, key, progress, newlines_in_cells)
+            self._release = self._made(data, key, progress, form)
         except BaseException as error:
             if not key.private:
                 raise
@@ -253,15 +259,13 @@ class Synthesizer:
             failure.__context__ = None  # what the caller was handling: it came with the raise
             del failure
 
-    def _made(self, data: Any, key: Key, progress: Progress | None, newlines_in_cells: bool) -> Release:
+    def _made(self, data: Any, key: Key, progress: Progress | None, form: TextForm) -> Release:
         """Return the release of the data: private until the mechanism is done."""
-        source, layout = self._open(data, progress, newlines_in_cells=newlines_in_cells)
+        source, layout = self._open(data, progress, form)
         measure = self.mechanism.release(source, key, progress)
         return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
-    def _open(
-        self, data: Any, progress: Progress | None, *, newlines_in_cells: bool = False
-    ) -> tuple[Source, Layout | None]:
+    def _open(self, data: Any, progress: Progress | None, form: TextForm = USUAL_TEXT) -> tuple[Source, Layout | None]:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
         if is_source(data):
             return data, None if self.schema is None else Layout.natural(self.schema)
@@ -273,7 +277,7 @@ class Synthesizer:
                 "itself. Save the table to a file and give its path, or give a dataframe."
             )
         if isinstance(data, str | Path):
-            table = open_table(data, newlines_in_cells=newlines_in_cells)
+            table = open_table(data, form, numbers=with_decimals(self.schema))
             names, types = table.names, table.types
         else:
             table, self._frame = to_arrow(data)

@@ -2,9 +2,12 @@
 
 import io
 import json
+import os
 import re
 import shlex
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from cli_shelf import FIT, PROMISE, SCHEMA, SECRET, table
 
 import privmeasure as pm
 from privmeasure import cli
-from privmeasure.cli import terminal
+from privmeasure.cli import fit, opening, terminal
 from privmeasure.ledger import Ledger
 from privmeasure.tables import Schema
 from privmeasure.tables.columns.kinds import COLUMN_KINDS
@@ -275,6 +278,70 @@ def test_the_words_of_a_synthesis_to_stdout_are_not_among_its_rows(folder, capfd
     out, err = capfd.readouterr()
     assert "a missing cell becomes" in err
     assert "becomes" not in out
+
+
+def test_a_table_as_others_write_it_comes_out_alike(call, folder):
+    """A semicolon, a decimal comma, latin-1: the same options read it and write it."""
+    schema = 'format = 1\n[columns."größe"]\ntype = "number"\nlow = 0\nhigh = 3\ndecimals = 2\nnullable = false\n'
+    schema += '[columns.art]\ntype = "category"\nvalues = ["groß", "klein; sehr"]\nnullable = false\n'
+    (folder / "s.toml").write_text(schema, encoding="utf-8")
+    rows = ["größe;art", *["1,25;groß", '2,50;"klein; sehr"'] * 3000]
+    (folder / "s.csv").write_text("\n".join(rows), encoding="latin-1")
+    form = ["--delimiter", ";", "--decimal", ",", "--encoding", "latin-1"]
+    checked = json.loads(call("schema", "check", "s.toml", "--data", "s.csv", *form, "--json"))
+    assert set(checked["shares"]["größe"].values()) | set(checked["shares"]["art"].values()) == {0.0}
+    promise = ["--epsilon", "9", "--neighbours", "replace"]
+    call("synthesize", "s.csv", "-s", "s.toml", *promise, *form, "-o", "out.csv")
+    lines = (folder / "out.csv").read_text(encoding="latin-1").splitlines()
+    assert lines[0] == "größe;art"
+    assert len(lines) == 6001
+    assert all(re.fullmatch(r'"?[0-3](,[0-9]{1,2})?"?;("groß"|"klein; sehr")', line) for line in lines[1:])
+    call("sample", "out.csv.release", "-o", "plain.csv", "-n", "50")
+    assert re.search(r'[0-3]\.[0-9]{1,2},"?groß', (folder / "plain.csv").read_text(encoding="utf-8"))
+    assert "größe" in call("schema", "init", "s.csv", *form)
+
+
+def test_a_table_may_come_on_stdin(call, folder, monkeypatch, tmp_path):
+    """Spooled to a place of its own, which is gone afterwards; text and Parquet are told apart by their bytes."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(spool))
+    for name in ("people.csv", "people.parquet"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / name).read_bytes())))
+        made = json.loads(call("fit", "-", *FIT[2:], "--overwrite", "--json"))
+        assert made["release"] == "new.release"
+        assert not list(spool.iterdir())
+
+
+def test_what_is_spooled_is_for_its_owner_alone(folder, monkeypatch):
+    modes = []
+
+    def look(path, *more):
+        modes.append((path.parent.stat().st_mode & 0o777, path.name))
+        return real(path, *more)
+
+    real = opening.check_header
+    monkeypatch.setattr(fit, "check_header", look)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "people.csv").read_bytes())))
+    assert cli.run(["fit", "-", *FIT[2:-2], "--dry-run", "--quiet"]) == 0
+    assert modes == [(0o700, "stdin.csv")]
+
+
+def test_rows_go_through_links_and_pipes(call, folder):
+    (folder / "real").mkdir()
+    (folder / "link.csv").symlink_to(folder / "real" / "rows.csv")
+    call("sample", "people.release", "-o", "link.csv", "-n", "5")
+    assert (folder / "link.csv").is_symlink()
+    assert len((folder / "real" / "rows.csv").read_text().splitlines()) == 6
+    for name in ("pipe.csv", "pipe.parquet"):
+        os.mkfifo(folder / name)
+        got = []
+        reader = threading.Thread(target=lambda name=name, got=got: got.append((folder / name).read_bytes()))
+        reader.start()
+        call("sample", "people.release", "-o", name, "-n", "5", "--seed", "1")
+        reader.join(10)
+        call("sample", "people.release", "-o", f"plain.{name}", "-n", "5", "--seed", "1")
+        assert got == [(folder / f"plain.{name}").read_bytes()]
 
 
 def test_schema_commands(call, folder):

@@ -94,9 +94,9 @@ def test_an_undeclared_column(refused, folder):
 @pytest.mark.parametrize(
     "arguments", [FIT, [*FIT, "--dry-run"], ["schema", "check", "people.toml", "--data", "people.csv"]]
 )
-def test_a_semicolon_is_no_delimiter(refused, folder, arguments):
+def test_a_semicolon_is_no_delimiter_unless_it_is_said(refused, folder, arguments):
     (folder / "people.csv").write_text(f"age;sex;income;name\n20;F;5;{SECRET}\n")
-    refused(arguments, 2, "Is the delimiter ';'?", ".tsv")
+    refused(arguments, 2, "Is the delimiter ';'?", "--delimiter")
 
 
 def test_a_rule_that_cannot_be_read_is_told_before_anything_is_spent(refused, folder):

@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from privmeasure import Box, Synthesizer
 from privmeasure.counts import Partition
 from privmeasure.sources import tables as engine
+from privmeasure.sources.files import open_table
 from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
+from privmeasure.tables.texts import TextForm, with_decimals
 from privmeasure.testing import check_column
 from privmeasure.testing.hostile import LINES, TEXTS, hostile_arrays, hostile_objects
 
@@ -56,7 +58,7 @@ def observed(schema, data, **options):
         warnings.simplefilter("always")
         synthesizer = Synthesizer(schema, epsilon=1, neighbours="add-remove", threads=1)
         try:
-            source, layout = synthesizer._open(data, lambda *step: told.append(step), **options)
+            source, layout = synthesizer._open(data, lambda *step: told.append(step), TextForm(**options))
             header = None if layout is None else layout.to_json()
             domain = synthesizer.domain
             partition = Partition.of(domain, min(LEVEL, domain.deepest))
@@ -149,6 +151,55 @@ def test_a_line_changes_nothing_but_itself(tmp_path, name, end):
         assert before[0] == after[0], line
         change = after[1] - before[1]
         assert (change.sum(), np.abs(change).sum()) == (1, 1), (line, place)
+
+
+FORMS = [
+    {"delimiter": ";", "decimal": ","},
+    {"delimiter": "|", "encoding": "latin-1"},
+    {"delimiter": "tab", "decimal": ",", "encoding": "cp1252"},
+    {"decimal": ","},  # numbers must then be quoted
+    {"delimiter": " ", "encoding": "koi8-r"},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", ["form.csv", "form.tsv"])
+def test_a_line_of_any_form_changes_nothing_but_itself(tmp_path, form, name):
+    schema = Schema({"x": Number(0, 10, nullable=True), "y": Category(["F", "ü", "a,b"], nullable=True)})
+    mark = TextForm(**form).delimiter or {"form.csv": ",", "form.tsv": "\t"}[name]
+    point, codec = form.get("decimal", "."), TextForm(**form).codec
+    umlaut = "ü" if codec != "koi8-r" else "F"
+
+    def line(*cells):
+        return mark.join(f'"{cell}"' if mark in cell else cell for cell in cells).encode(codec)
+
+    rows = [line(f"1{point}5", "F"), line(f"7{point}5", umlaut), line("9", "a,b")] * 14
+    hostile = [other.replace(b",", mark.encode()) for other in LINES if other]
+    hostile += [line("1.234", "F"), line("1,234", "F"), line("\xa0", "F") if codec == "cp1252" else b"\x81\xff"]
+    before = observed(schema, written(tmp_path / name, b"\n".join([line("x", "y"), *rows, b""])), **form)
+    assert isinstance(before[1], np.ndarray)
+    points = encoded(schema, tmp_path / name, form)
+    assert [tuple(point) for point in points[:3]] == [(1.5, 0.0), (7.5, 1.0 if umlaut == "ü" else 0.0), (9.0, 2.0)]
+    for i, other in enumerate(hostile):
+        place = (i * 7) % (len(rows) + 1)
+        more = b"\n".join([line("x", "y"), *rows[:place], other, *rows[place:], b""])
+        after = observed(schema, written(tmp_path / name, more), **form)
+        assert before[0] == after[0], other
+        change = after[1] - before[1]
+        assert (change.sum(), np.abs(change).sum()) == (1, 1), (other, place)
+
+
+def encoded(schema, path, form):
+    table = open_table(path, TextForm(**form), numbers=with_decimals(schema))
+    return np.concatenate([schema.encode(batch) for batch in table.batches(list(schema.data))])
+
+
+def test_with_a_decimal_comma_a_point_is_no_decimal_mark(tmp_path):
+    """1.234 may be a thousand: it is rather not read."""
+    schema = Schema({"x": Number(0, 5000, nullable=True), "y": Category([1.5, 2], nullable=True)})
+    path = written(tmp_path / "d.csv", b"x;y\n1,25;1,5\n1.234;1.5\n7;2\n")
+    found = encoded(schema, path, {"delimiter": ";", "decimal": ","})
+    assert np.array_equal(found, [[1.25, 0], [np.nan, np.nan], [7, 1]], equal_nan=True)
 
 
 @pytest.mark.parametrize("kind", TEXT_COLUMNS)

@@ -19,6 +19,7 @@ def sample(
         typer.Option("--where", metavar="CONDITION", help="Only rows like \"sex = 'F' and age >= 30\"."),
     ] = None,
     seed: options.Seed = None,
+    written: options.Written,
     overwrite: options.Overwrite = False,
     voice: Voice,
 ) -> None:
@@ -38,6 +39,6 @@ def sample(
     loaded = open_release(release)
     warnings = [] if loaded.private else [NOT_PRIVATE]
     voice.warn(*warnings)
-    rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=voice.in_words, where=where)
+    rows = write_rows(out, loaded, number, seed, written.form(), overwrite=overwrite, shown=voice.in_words, where=where)
     value = {"out": str(out), "rows": rows, "private": loaded.private, "warnings": warnings}
     voice.answer(value, f"{rows:,} synthetic rows written to {out}", to_stderr=out == STDOUT)

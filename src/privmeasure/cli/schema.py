@@ -8,7 +8,7 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.missing import undecided
-from privmeasure.cli.opening import check_header
+from privmeasure.cli.opening import check_header, opened
 from privmeasure.cli.preparing import deliver, open_schema, read_json
 
 schema_commands = typer.Typer(
@@ -19,7 +19,9 @@ schema_commands = typer.Typer(
 )
 
 
-def init(data: options.Data, out: options.TextOut = None, overwrite: options.Overwrite = False) -> None:
+def init(
+    *, data: options.Data, out: options.TextOut = None, written: options.Written, overwrite: options.Overwrite = False
+) -> None:
     """Write a template from the header and the storage types of a table: every bound is yours to fill in.
 
     It does not look at values: bounds and categories that were read off the data would be published with the schema,
@@ -32,7 +34,8 @@ def init(data: options.Data, out: options.TextOut = None, overwrite: options.Ove
     from privmeasure.sources.files import open_table
     from privmeasure.tables.template import template
 
-    table = open_table(data)
+    with opened(data) as path:
+        table = open_table(path, written.form())
     deliver(template(table.names, table.types), out, overwrite=overwrite)
     print(
         "Now fill in every bound and category, from knowledge of the subject. Values were not looked at: a bound that "
@@ -48,6 +51,7 @@ def check(
         Path | None,
         typer.Option("--data", help="Also count what would be clamped or not parsed in this table. CONFIDENTIAL."),
     ] = None,
+    written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
     voice: terminal.Voice,
 ) -> None:
@@ -70,8 +74,9 @@ def check(
     declared = open_schema(schema)
     if data is not None:
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
-        with terminal.progress("counting", shown=voice.in_words):
-            table, unread = check_header(data, declared, newlines_in_cells=newlines_in_cells), UnreadRows()
+        with terminal.progress("counting", shown=voice.in_words), opened(data) as path:
+            form = written.form(newlines_in_cells=newlines_in_cells)
+            table, unread = check_header(path, declared, form), UnreadRows()
             columns = [source for name, column in declared.data.items() for source in column.sources(name)]
             changes = count_changes(declared, table.batches(columns, unread=unread), unread)
         if voice.json:

@@ -8,7 +8,7 @@ import csv
 import gzip
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from privmeasure.errors import DataError
 from privmeasure.sources.lines import CellReader, Grammar, UnreadRows, whole_records
 from privmeasure.tables.suffixes import DELIMITERS, ENDINGS, kind_of, suffixes
+from privmeasure.tables.texts import UTF8, TextForm, letters_of
 from privmeasure.threads import BLOCK, QUARTERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+USUAL_TEXT = TextForm()
+"""Commas or tabs by the end of the name, a decimal point, UTF-8."""
 HEADER_BYTES = 1 << 20
 """The longest header of a text file."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -146,12 +149,13 @@ class TextTable(_File):
     kind = "csv"
     types = None
 
-    def __init__(self, path: Path, delimiter: str, *, zipped: bool, newlines_in_cells: bool = False) -> None:
-        """Read the header."""
+    def __init__(self, path: Path, form: TextForm, *, zipped: bool, numbers: Collection[str] = ()) -> None:
+        """Read the header; `numbers` are the columns in which a decimal mark may stand."""
         super().__init__(path)
-        self.zipped = zipped
-        self.names, self._start = self._header(delimiter, newlines_in_cells)
-        self._grammar = Grammar(delimiter, len(self.names), newlines_in_cells)
+        self.zipped, self._form, self._numbers = zipped, form, numbers
+        delimiter = form.delimiter or DELIMITERS[suffixes(path)[1]]
+        self.names, self._start = self._header(delimiter, form.newlines_in_cells)
+        self._grammar = Grammar(delimiter, len(self.names), form.newlines_in_cells)
 
     def _header(self, delimiter: str, newlines_in_cells: bool) -> tuple[tuple[str, ...], int]:
         """Return the names, and at which byte the rows begin."""
@@ -163,6 +167,8 @@ class TextTable(_File):
         if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2]:
             raise DataError(f"{self.path} seems to be UTF-16. Save it as UTF-8.")
         mark = len(BYTE_ORDER_MARK) if head.startswith(BYTE_ORDER_MARK) else 0
+        if mark and self._form.codec != UTF8:
+            raise DataError(f"{self.path} begins with the mark of UTF-8, and is said to be {self._form.encoding!r}.")
         blank = mark + len(head[mark:]) - len(head[mark:].lstrip(b"\r\n"))
         if not head[mark:].strip():
             raise DataError(f"{self.path} is empty: its first line must name the columns. Write the table again.")
@@ -171,7 +177,7 @@ class TextTable(_File):
         after = blank + len(line)
         whole = grammar.closed.fullmatch(line) and head[after : after + 1] in (b"", b"\r", b"\n")
         try:
-            names = next(csv.reader([line.decode("utf-8", "surrogateescape")], delimiter=delimiter))
+            names = next(csv.reader([self._letters(line)], delimiter=delimiter))
         except csv.Error:
             names = []
         if not names or not whole or after == HEADER_BYTES:
@@ -183,10 +189,17 @@ class TextTable(_File):
             "".join(names).encode()
         except UnicodeEncodeError:
             raise DataError(
-                f"{self.path} is not UTF-8. Convert it, for instance with: iconv -f latin1 -t utf-8."
+                f"{self.path} is not UTF-8. Say what it is, for instance with --encoding latin-1 or encoding='cp1252'."
             ) from None
         _check_names(self.path, names)
         return tuple(names), after + (2 if head[after : after + 2] == b"\r\n" else 1)
+
+    def _letters(self, line: bytes) -> str:
+        """Return the header's letters; what is none is half a character, or the sign for one."""
+        letters = None if self._form.codec == UTF8 else letters_of(self._form.codec)
+        if letters is None:
+            return line.decode(UTF8, "surrogateescape")
+        return "".join(letters[byte] for byte in line)
 
     def _open(self) -> BinaryIO:
         return gzip.open(self.path) if self.zipped else self.path.open("rb")  # type: ignore[return-value]
@@ -200,7 +213,8 @@ class TextTable(_File):
         _check_columns(self.path, self.names, columns)
         self.check_unchanged()
         quarters = Quarters(progress)
-        reader = CellReader(self._grammar, self.names, columns)
+        translations = {name: self._form.translation(number=name in self._numbers) for name in columns}
+        reader = CellReader(self._grammar, self.names, columns, translations)
         with readable(self.path):
             raw = pa.OSFile(str(self.path))
         with raw as file, pa.CompressedInputStream(file, "gzip") if self.zipped else file as stream:
@@ -320,10 +334,10 @@ class ParquetTable(_File):
             ) from None
 
 
-def open_table(path: str | Path, *, newlines_in_cells: bool = False) -> TableFile:
+def open_table(path: str | Path, form: TextForm = USUAL_TEXT, *, numbers: Collection[str] = ()) -> TableFile:
     """Open a table by the end of its name. Reads the header or the footer, and no row.
 
-    In a text file every line is a record, unless `newlines_in_cells` says that quoted cells may hold line ends.
+    `form` says how a text file is written, `numbers` in which of its columns a decimal mark may stand.
 
     Examples:
         >>> open_table("nowhere.csv")
@@ -351,4 +365,4 @@ def open_table(path: str | Path, *, newlines_in_cells: bool = False) -> TableFil
     if magic == b"PAR1":
         raise DataError(f"{path} is a Parquet file by its first bytes. Rename it to .parquet.")
     zipped = magic[:2] == b"\x1f\x8b"
-    return TextTable(path, DELIMITERS[suffixes(path)[1]], zipped=zipped, newlines_in_cells=newlines_in_cells)
+    return TextTable(path, form, zipped=zipped, numbers=numbers)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError
-from privmeasure.outputs import TAKEN, check_place, part_beside
+from privmeasure.outputs import TAKEN, check_place, is_stream, part_beside, put
 from privmeasure.tables.arrow import unroll, unwrap
 from privmeasure.tables.suffixes import DELIMITERS, PARQUET, kind_of, suffixes
+from privmeasure.tables.texts import UTF8, TextForm
 from privmeasure.threads import Progress
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 def write_table(
     path: str | Path,
     batches: "Iterable[pa.Table]",
+    form: TextForm | None = None,
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -30,8 +32,8 @@ def write_table(
 ) -> int:
     """Write tables one after the other into one file, by the end of its name: CSV, TSV, gzip of them, or Parquet.
 
-    Returns how many rows were written. With the number of `rows` that will come at most, a public one, `progress` is
-    told of them as ("write", fraction).
+    `form` says how text is to be written. Returns how many rows were written. With the number of `rows` that will come
+    at most, a public one, `progress` is told of them as ("write", fraction).
 
     The file is written beside its place and renamed when it is complete: nothing is left after an error or an
     interruption. Doubles are written with the fewest digits that give them back, text is quoted where it must be.
@@ -55,7 +57,7 @@ def write_table(
         raise ArgumentError("write_table needs at least one table, which may have no rows, for the names of columns.")
     with part_beside(path) as beside:
         with _writable(path):
-            sink = _Sink(path, beside, first)
+            sink = _Sink(path, beside, first, form or TextForm())
         try:
             table, written = first, 0
             while table is not None:
@@ -69,9 +71,9 @@ def write_table(
             with _writable(path):
                 sink.close()
         with _writable(path):
-            if not overwrite and path.exists():  # it came into being while we wrote
+            if not overwrite and path.exists() and not is_stream(path):  # it came into being while we wrote
                 raise FileExistsError(TAKEN.format(path=path))
-            beside.replace(path)
+            put(beside, path)
     return written
 
 
@@ -84,7 +86,7 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> None:
 class _Sink:
     """An open file of one of the kinds."""
 
-    def __init__(self, path: Path, beside: Path, first: "pa.Table") -> None:
+    def __init__(self, path: Path, beside: Path, first: "pa.Table", form: TextForm) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -97,10 +99,10 @@ class _Sink:
             return
         if stem.endswith(".gz"):
             self._files.append(pa.CompressedOutputStream(self._files[0], "gzip"))
-        self._delimiter = DELIMITERS[suffix]
+        self._form, self._delimiter = form, form.delimiter or DELIMITERS[suffix]
         header = io.StringIO()
         csv.writer(header, delimiter=self._delimiter, lineterminator="\n").writerow(first.column_names)
-        self._files[-1].write(header.getvalue().encode())
+        self._files[-1].write(self._encoded(header.getvalue()))
 
     def write(self, table: "pa.Table") -> None:
         if self._parquet is not None:
@@ -110,6 +112,8 @@ class _Sink:
         import pyarrow.csv as pc
 
         table = _with(table, unwrap)
+        if self._form.decimal != ".":
+            table = _with(table, _with_commas)
         views = [i for i, field in enumerate(table.schema) if pa.types.is_string_view(field.type)]
         for i in views:  # the CSV writer does not know them
             table = table.set_column(i, table.field(i).name, table.column(i).cast(pa.large_string()))
@@ -120,7 +124,21 @@ class _Sink:
             quoting_style="needed" if quotes else "none",  # "needed" quotes all text, none the rest
             batch_size=1 << 14,
         )
-        pc.write_csv(table, self._files[-1], options)
+        if self._form.codec == UTF8:
+            pc.write_csv(table, self._files[-1], options)
+            return
+        block = pa.BufferOutputStream()
+        pc.write_csv(table, block, options)
+        self._files[-1].write(self._encoded(block.getvalue().to_pybytes().decode()))
+
+    def _encoded(self, text: str) -> bytes:
+        try:
+            return text.encode(self._form.codec)
+        except UnicodeEncodeError:  # public letters: of the schema
+            raise ArgumentError(
+                f"A name or a value of the table has a letter that {self._form.encoding!r} does not have. Write it as "
+                "utf-8."
+            ) from None
 
     def close(self) -> None:
         if self._parquet is not None:
@@ -132,6 +150,18 @@ class _Sink:
 def _with(table: "pa.Table", change: "Callable[[pa.ChunkedArray], pa.ChunkedArray]") -> "pa.Table":
     """Return a table with every column changed."""
     return table.from_arrays([change(column) for column in table.columns], table.column_names)
+
+
+def _with_commas(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return numbers that have a decimal point as texts with a decimal comma; other columns as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as pt
+
+    plain = column.type.value_type if pt.is_dictionary(column.type) else column.type
+    if not (pt.is_floating(plain) or pt.is_decimal(plain)):
+        return column
+    return pc.replace_substring(column.cast(plain).cast(pa.string()), ".", ",")
 
 
 def _needs_quotes(column: "pa.ChunkedArray", delimiter: str) -> bool:

@@ -18,13 +18,14 @@ from privmeasure.sources import lines
 from privmeasure.sources.files import open_table
 from privmeasure.tables import Category
 from privmeasure.tables.suffixes import kind_of
+from privmeasure.tables.texts import TextForm
 from privmeasure.tables.writing import check_target, write_table
 
 SECRET = "secretvalue"
 
 
 def read(path, columns=None, **options):
-    file = open_table(path, **options)
+    file = open_table(path, TextForm(**options))
     batches = list(file.batches(columns or file.names))
     return pa.Table.from_batches(batches).to_pydict() if batches else {name: [] for name in columns or file.names}
 

@@ -166,6 +166,11 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
         """The types that `decode` gives where no storage type came in."""
         raise NotImplementedError
 
+    @property
+    def decimal_marks(self) -> bool:
+        """Whether texts of the column are numbers, which a file may write with a decimal comma."""
+        return False
+
     def refuses(self, type: "pa.DataType") -> str | None:
         """Say why a typed file column contradicts this declaration, or return None."""
         raise NotImplementedError

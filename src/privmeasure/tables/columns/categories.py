@@ -366,6 +366,11 @@ class Category(DataColumn, frozen=True, tag="category"):
         gone = f"any other value, and a missing one, becomes {self.values[0]!r}"
         return [f"has no unknown: {gone}. Add unknown, or nullable."]
 
+    @property
+    def decimal_marks(self) -> bool:
+        """Whether all values are numbers."""
+        return all(isinstance(value, int | float) for value in self.values)
+
     def in_units(self, share: float) -> str:
         """Say by how many ranks, or for which share of the rows; groups of a taxonomy are nearer than that."""
         if self.ordered:

@@ -65,6 +65,11 @@ class Numeric(DataColumn, frozen=True):
         """How the values are stretched before they are cut."""
         raise NotImplementedError
 
+    @property
+    def decimal_marks(self) -> bool:
+        """Texts are numbers."""
+        return True
+
     def refuses(self, type: "pa.DataType") -> str | None:
         """Refuse whatever is no number."""
         import pyarrow.types as pt

@@ -6,12 +6,14 @@ before the noise is equal (errors, warnings, progress, types in the header), and
 
 import datetime as dt
 import gzip
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
@@ -29,6 +31,8 @@ from privmeasure.testing.hostile import LINES, TEXTS, hostile_arrays, hostile_ob
 from .test_columns import COLUMNS, ids
 
 LEVEL = 10
+ILLEGAL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""That no xlsx file can hold."""
 TEXT_COLUMNS = {
     "number": (Number(0, 10, nullable=True), ["2.5", "7"]),
     "log": (Number(1, 1e6, transform="log"), ["2.5", "1000"]),
@@ -357,6 +361,43 @@ def test_a_typed_cell_changes_nothing_but_its_row(tmp_path, kind):
         except (pa.ArrowException, UnicodeError):  # not a type or a value of this format
             continue
         check_neighbours(schema_of(column), *paths)
+
+
+@pytest.mark.parametrize("kind", TEXT_COLUMNS)
+def test_a_cell_of_a_feather_file_changes_nothing_but_its_row(tmp_path, kind):
+    column, _ = TEXT_COLUMNS[kind]
+    for array in hostile_arrays():
+        if len(array) < 2:
+            continue
+        paths = [tmp_path / "one.feather", tmp_path / "other.feather"]
+        try:
+            for path, part in zip(paths, (array[:-1], array), strict=True):
+                feather.write_feather(pa.table({"x": part, "id": pa.array(["i"] * len(part))}), path)
+        except (pa.ArrowException, UnicodeError, ValueError):  # not a type or a value of this format
+            continue
+        check_neighbours(schema_of(column), *paths)
+
+
+@pytest.mark.parametrize("kind", TEXT_COLUMNS)
+def test_a_cell_of_a_sheet_changes_nothing_but_its_row(tmp_path, kind):
+    openpyxl = pytest.importorskip("openpyxl")
+    column, usual = TEXT_COLUMNS[kind]
+    texts = [text for text in TEXTS if not ILLEGAL_CHARACTERS.search(text)][::5]
+    odd = [1, 2.5, -1e300, True, dt.datetime(2020, 2, 29), dt.datetime(1900, 1, 1, 3), dt.date(2020, 1, 1), dt.time(7)]
+    odd += [dt.timedelta(hours=30), "=1/0", "#N/A", None]
+
+    def written(name, rows):
+        book = openpyxl.Workbook(write_only=True)
+        sheet = book.create_sheet()
+        for row in [["x", "id"], *([cell, "i"] for cell in usual * 2), *rows]:
+            sheet.append(row)
+        book.save(tmp_path / name)
+        return tmp_path / name
+
+    one = written("one.xlsx", [])
+    for row in [*([cell, "i"] for cell in [*texts, *odd]), ["1", "i", "beyond"], [None, "i"], ["1"]]:
+        check_neighbours(schema_of(column), one, written("other.xlsx", [row]))
+    check_neighbours(schema_of(column), one, written("other.xlsx", [[None, None], [None, None, None]]), rows=0)
 
 
 def test_a_place_is_missing_alone():

@@ -25,9 +25,9 @@ def sample(
 ) -> None:
     """Write synthetic rows from a release: free, any number, in bounded memory.
 
-    The suffix of the output chooses the format: .csv, .tsv (also .gz) or .parquet; `-o -` writes CSV to stdout.
-    Without -n there are as many rows as the release stands for. --where asks for rows that meet a condition: they have
-    the law of all rows given it.
+    The suffix of the output chooses the format: .csv, .tsv (also .gz), .parquet, .feather or .xlsx; `-o -` writes CSV
+    to stdout. Without -n there are as many rows as the release stands for. --where asks for rows that meet a
+    condition: they have the law of all rows given it.
 
     Examples:
 

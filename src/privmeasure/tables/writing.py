@@ -1,4 +1,4 @@
-"""Tables into files, by the end of their names: CSV (comma, tab, gzip) and Parquet, complete or not at all."""
+"""Tables into files, by the end of their names: CSV (comma, tab, gzip), Parquet, Feather, xlsx; whole or not at all."""
 
 import csv
 import errno
@@ -6,14 +6,15 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from privmeasure.errors import ArgumentError
 from privmeasure.outputs import TAKEN, check_place, is_stream, part_beside, put
 from privmeasure.tables.arrow import unroll, unwrap
-from privmeasure.tables.suffixes import DELIMITERS, PARQUET, kind_of, suffixes
+from privmeasure.tables.sheets import SheetSink
+from privmeasure.tables.suffixes import DELIMITERS, kind_of, suffixes
 from privmeasure.tables.texts import UTF8, TextForm
 from privmeasure.threads import Progress
 
@@ -30,7 +31,7 @@ def write_table(
     progress: Progress | None = None,
     rows: int | None = None,
 ) -> int:
-    """Write tables one after the other into one file, by the end of its name: CSV, TSV, gzip of them, or Parquet.
+    """Write tables one after the other into one file, by the end of its name: CSV, TSV, Parquet, Feather or xlsx.
 
     `form` says how text is to be written. Returns how many rows were written. With the number of `rows` that will come
     at most, a public one, `progress` is told of them as ("write", fraction).
@@ -57,7 +58,7 @@ def write_table(
         raise ArgumentError("write_table needs at least one table, which may have no rows, for the names of columns.")
     with part_beside(path) as beside:
         with _writable(path):
-            sink = _Sink(path, beside, first, form or TextForm())
+            sink = _sink(path, beside, first, form or TextForm())
         try:
             table, written = first, 0
             while table is not None:
@@ -83,20 +84,50 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> None:
     check_place(Path(path), overwrite=overwrite)
 
 
-class _Sink:
+class _Sink(Protocol):
     """An open file of one of the kinds."""
 
-    def __init__(self, path: Path, beside: Path, first: "pa.Table", form: TextForm) -> None:
+    def write(self, table: "pa.Table") -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _sink(path: Path, beside: Path, first: "pa.Table", form: TextForm) -> _Sink:
+    kind = kind_of(path)
+    if kind == "csv":
+        return _TextSink(path, beside, first, form)
+    return SheetSink(beside, first) if kind == "xlsx" else _ArrowSink(kind, beside, first)
+
+
+class _ArrowSink:
+    """A Parquet or a Feather file."""
+
+    def __init__(self, kind: str, beside: Path, first: "pa.Table") -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        self._file, schema = pa.OSFile(str(beside), "wb"), _with(first, unroll).schema
+        if kind == "parquet":
+            self._writer: Any = pq.ParquetWriter(self._file, schema, compression="zstd")
+        else:
+            self._writer = pa.ipc.new_file(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+
+    def write(self, table: "pa.Table") -> None:
+        self._writer.write_table(_with(table, unroll))
+
+    def close(self) -> None:
+        self._writer.close()
+        self._file.close()
+
+
+class _TextSink:
+    """A text file, perhaps compressed."""
+
+    def __init__(self, path: Path, beside: Path, first: "pa.Table", form: TextForm) -> None:
+        import pyarrow as pa
+
         stem, suffix = suffixes(path)
         self._files = [pa.OSFile(str(beside), "wb")]
-        self._parquet: Any = None
-        if suffix in PARQUET:
-            schema = _with(first, unroll).schema
-            self._parquet = pq.ParquetWriter(self._files[0], schema, compression="zstd")
-            return
         if stem.endswith(".gz"):
             self._files.append(pa.CompressedOutputStream(self._files[0], "gzip"))
         self._form, self._delimiter = form, form.delimiter or DELIMITERS[suffix]
@@ -105,9 +136,6 @@ class _Sink:
         self._files[-1].write(self._encoded(header.getvalue()))
 
     def write(self, table: "pa.Table") -> None:
-        if self._parquet is not None:
-            self._parquet.write_table(_with(table, unroll))
-            return
         import pyarrow as pa
         import pyarrow.csv as pc
 
@@ -141,8 +169,6 @@ class _Sink:
             ) from None
 
     def close(self) -> None:
-        if self._parquet is not None:
-            self._parquet.close()
         for file in reversed(self._files):
             file.close()
 

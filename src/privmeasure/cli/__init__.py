@@ -16,7 +16,6 @@ from privmeasure.cli import evaluate, failures, fit, inspect, ledger, options, p
 
 app = typer.Typer(
     name="privmeasure",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

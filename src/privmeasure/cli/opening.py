@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 STDIN = Path("-")
 """The input that is no file."""
-MAGIC = {b"PAR1": ".parquet", b"ARRO": ".feather", b"PK\x03\x04": ".xlsx"}
-"""Of which kind a table on stdin is, by its first bytes; else it is text."""
 
 
 @contextmanager
@@ -30,9 +28,12 @@ def opened(data: Path) -> Iterator[Path]:
     if data != STDIN:
         yield data
         return
+    from privmeasure.sources.files import ENDING_OF, KINDS
+
     with tempfile.TemporaryDirectory(prefix="privmeasure-") as folder:  # mode 0700
-        begin = sys.stdin.buffer.read(4)
-        copy = Path(folder) / f"stdin{MAGIC.get(begin, '.csv')}"
+        begin = sys.stdin.buffer.read(max(map(len, KINDS)))
+        ending = next((ENDING_OF[kind] for magic, kind in KINDS.items() if begin.startswith(magic)), ".csv")
+        copy = Path(folder) / f"stdin{ending}"
         with copy.open("xb") as file:
             file.write(begin)
             shutil.copyfileobj(sys.stdin.buffer, file)

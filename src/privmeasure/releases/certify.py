@@ -252,7 +252,8 @@ class _Tree:
             draws, pilot = FEW_DRAWS, 6
         draws = max(draws, math.ceil(1 / beta - ROUNDING) - 1)
         scales = {level: str(law.scale) for level, law in self.laws.items()}
-        text = json.dumps([_geometry(self.domain), self.depth, scales, [*self.norms], draws, pilot])
+        space = ["quick", _geometry(self.domain)] if self.quick else self.domain.to_json()
+        text = json.dumps([space, self.depth, scales, [*self.norms], draws])
         name = hashlib.sha256(text.encode()).hexdigest()
         if name not in _laws:
             while len(_laws) >= REMEMBERED:

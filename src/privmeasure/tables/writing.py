@@ -12,7 +12,7 @@ import numpy as np
 
 from privmeasure.errors import ArgumentError
 from privmeasure.outputs import TAKEN, check_place, is_stream, part_beside, put
-from privmeasure.tables.arrow import unroll, unwrap
+from privmeasure.tables.arrow import number_cells, numbers, unroll, unwrap
 from privmeasure.tables.sheets import SheetSink
 from privmeasure.tables.suffixes import DELIMITERS, kind_of, suffixes
 from privmeasure.tables.texts import UTF8, TextForm
@@ -139,7 +139,7 @@ class _TextSink:
         import pyarrow as pa
         import pyarrow.csv as pc
 
-        table = _with(table, unwrap)
+        table = _with(_with(table, unwrap), _seconds)
         if self._form.decimal != ".":
             table = _with(table, _with_commas)
         views = [i for i, field in enumerate(table.schema) if pa.types.is_string_view(field.type)]
@@ -176,6 +176,15 @@ class _TextSink:
 def _with(table: "pa.Table", change: "Callable[[pa.ChunkedArray], pa.ChunkedArray]") -> "pa.Table":
     """Return a table with every column changed."""
     return table.from_arrays([change(column) for column in table.columns], table.column_names)
+
+
+def _seconds(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return durations as seconds; other columns as they are."""
+    import pyarrow as pa
+
+    if not pa.types.is_duration(column.type):
+        return column
+    return pa.chunked_array([number_cells(numbers(chunk), None) for chunk in column.chunks], pa.float64())
 
 
 def _with_commas(column: "pa.ChunkedArray") -> "pa.ChunkedArray":

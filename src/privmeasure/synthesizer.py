@@ -126,10 +126,11 @@ class Synthesizer:
             return "pmm", "the space is a domain of points"
         if recipe != DEFAULT or depth is not None:
             return "pmm", "a recipe or a depth was given, which are those of one tree"
-        columns = self.schema.domain.width
-        if columns <= MOST_JOINT_COLUMNS:
-            return "pmm", f"{columns} columns: one tree over all of them, up to {MOST_JOINT_COLUMNS}"
-        return "columns", f"{columns} columns: one tree over more than {MOST_JOINT_COLUMNS} would cut each too seldom"
+        width, columns = self.schema.domain.width, len(self.schema.data)
+        counted = f"{columns} columns" + (f", {width} coordinates (a place has two)" if width > columns else "")
+        if width <= MOST_JOINT_COLUMNS:
+            return "pmm", f"{counted}: one tree over all of them, up to {MOST_JOINT_COLUMNS}"
+        return "columns", f"{counted}: one tree over more than {MOST_JOINT_COLUMNS} would cut each too seldom"
 
     def _column_tree(self, recipe: Recipe, depth: int | None, rows: int | None, threads: int | None) -> ColumnTree:
         if recipe != DEFAULT or depth is not None:

@@ -60,6 +60,8 @@ def plan(
     if voice.in_words:
         lines = [[column.name, f"{column.cuts}", column.resolved] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
+        if declared.groups:
+            print("Columns of a group share the cuts of one tree: above, a group counts as one column.")
         show_missing_cells(declared, voice)
         terminal.table(*(_of_trees(compared) if planned.joint else _of_columns(compared)))
     voice.warn(*warnings)

@@ -172,8 +172,9 @@ def _blind_columns(schema: Schema, plan: Promise) -> list[str]:
         return []
     return [
         f"For {listed(blind)} the guarantee says nothing: {plan.rows:,} rows at epsilon "
-        f"{float(plan.privacy.epsilon):g} are shared by {len(schema.nodes)} columns. Choose fewer columns with "
-        "--columns, or spend more epsilon."
+        f"{float(plan.privacy.epsilon):g} are shared by {sum(1 for own in plan.trees if own.levels)} columns"
+        f"{' (a group counts as one)' if schema.groups else ''}. Choose fewer columns with --columns, or spend more "
+        "epsilon."
     ]
 
 

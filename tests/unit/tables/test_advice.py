@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privmeasure import Synthesizer
 from privmeasure.domains import Box, Categories, Nullable, Product
 from privmeasure.mechanisms import PMM
 from privmeasure.privacy import Privacy
@@ -165,3 +166,19 @@ def test_only_columns_that_do_not_say_it_are_warned_of(tmp_path):
         warned = undecided_advice(Schema.from_toml(path), undecided_columns(path))
         assert len(warned) == said
         assert all("'a' does not say" in warning for warning in warned)
+
+
+def test_columns_are_counted_in_one_way():
+    """Those that are measured: a group is one, a column with a single value none, a place one of two coordinates."""
+    columns = {"a": Integer(0, 9), "b": Integer(0, 9), "one": Category(["x"]), "d": Number(0, 1), "e": Place("u", "v")}
+    schema = Schema(columns, groups=[("a", "b")])
+    synthesizer = Synthesizer(schema, epsilon=1, neighbours="add-remove")
+    planned = synthesizer.plan(100)
+    words = str(planned)
+    assert "a private tree of columns: 3 in all" in words
+    assert "and 1 with a single value, which costs nothing" in words
+    assert "columns: 3 " in words
+    assert "of 3 columns the bound says nothing" in words
+    (warning,) = advice(schema, planned)
+    assert "shared by 3 columns (a group counts as one)" in warning
+    assert synthesizer.choice.startswith("5 columns, 6 coordinates (a place has two): ")

@@ -38,7 +38,7 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
         [1, 2]
     """
 
-    guide = ("", 'true = "yes", false = "no" if it is written in another way')
+    guide = ("", 'true = "yes", false = "no", or 1 and 0, if it is written in another way')
     stored = ("boolean",)
 
     true: Annotated[

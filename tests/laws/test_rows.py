@@ -292,6 +292,23 @@ def test_an_object_in_pandas_changes_nothing_but_its_row(kind, dtype):
         check_neighbours(schema_of(column), frame(one), frame(cells))
 
 
+@pytest.mark.parametrize("kind", TEXT_COLUMNS)
+def test_a_cell_of_an_index_changes_nothing_but_its_row(kind):
+    """With a name it is a column; without one it is left behind, and told of alike."""
+    column, usual = TEXT_COLUMNS[kind]
+    for cell in hostile_objects():
+        cells = pd.Series([*usual, None], dtype=object)
+        try:
+            cells.iloc[2] = cell
+            index = pd.Index(cells, dtype=object)
+        except Exception:  # pandas itself does not take it
+            continue
+        one, other = (pd.DataFrame({"id": ["i"] * len(part)}, index=part) for part in (index[:2], index))
+        check_neighbours(schema_of(column), one.rename_axis("x"), other.rename_axis("x"))
+        one, other = (part.assign(x="5").astype({"x": object}) for part in (one, other))
+        check_neighbours(schema_of(column), one, other)
+
+
 def test_categories_are_read_alike_whatever_pandas_makes_of_them():
     """1 and 2 are whole numbers, floats or objects, as a third category will have it."""
     for column in (

@@ -145,7 +145,7 @@ def _from_pandas(frame: Any) -> "tuple[pa.Table, FrameKind]":
     levels = _index_levels(frame)
     _tell_of_index(frame.index)
     labels = (*levels.values(), *frame.columns)
-    cells = [frame.index.get_level_values(i).to_series() for i in levels]
+    cells = [_as_series(frame.index.get_level_values(i)) for i in levels]
     cells += [frame.iloc[:, i] for i in range(frame.shape[1])]
     names, dtypes = tuple(map(str, labels)), tuple(series.dtype for series in cells)
     columns = [_pandas_column(series, name) for series, name in zip(cells, names, strict=True)]
@@ -157,6 +157,13 @@ def _from_pandas(frame: Any) -> "tuple[pa.Table, FrameKind]":
 def _index_levels(frame: Any) -> dict[int, Any]:
     """Return the levels of an index that have a name, by their number."""
     return {i: label for i, label in enumerate(frame.index.names) if label is not None}
+
+
+def _as_series(level: Any) -> Any:
+    """Return a level of an index as a column of its own dtype, which pandas would else infer from values."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    return pd.Series(level.array, dtype=level.dtype)
 
 
 def _tell_of_index(index: Any) -> None:
@@ -252,7 +259,7 @@ def _category_text(cell: Any) -> str | None:
         >>> _category_text(pd.Interval(0.0, 1.0)), _category_text(np.complex128(2))
         ('(0, 1]', '2')
     """
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     try:
         if isinstance(cell, pd.Interval):  # pandas gives all of them the type of one

@@ -1,6 +1,6 @@
 """Makes examples/people/people.csv: 5,000 simulated people, for docs/cli.md. No real person is in it.
 
-It has what tables of people have: missing cells, an income with a heavy tail, a name. Run again, it gives the same file.
+It has what tables of people have: missing cells, an income with a heavy tail, a name. It gives the same file again.
 """
 
 import csv

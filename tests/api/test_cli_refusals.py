@@ -47,7 +47,7 @@ from privmeasure.mechanisms import PMM, ColumnTree
         ([*FIT, "--note", "hello"], 2, ["--ledger"]),
         (["plan", "--schema", "people.toml", *PROMISE], 2, ["--rows"]),
         (["plan", "--schema", "people.toml", *PROMISE, "--rows", "10", "--epsilons", "1,two"], 2, ["two"]),
-        (["sample", "people.release", "-o", "out.xlsx"], 2, ["out.xlsx", ".csv", ".parquet"]),
+        (["sample", "people.release", "-o", "out.xls"], 2, ["out.xls", ".csv", ".parquet"]),
         (["sample", "people.release", "-o", "out.csv", "-n", "-5"], 2, ["-n"]),
         (["sample", "people.release", "-o", "out.csv", "--seed", "x"], 2, ["--seed"]),
         (["evaluate", "people.csv", "people.parquet"], 2, ["--schema"]),
@@ -154,8 +154,10 @@ def test_duplicate_headers(refused, folder):
 def test_not_a_table(refused, folder):
     refused(["fit", "nowhere.csv", *FIT[2:]], 3, "nowhere.csv")
     refused(["fit", ".", *FIT[2:]], 3, "folder")
+    (folder / "table.xls").write_text("x")
+    refused(["fit", "table.xls", *FIT[2:]], 2, "table.xls", ".csv")
     (folder / "table.xlsx").write_text("x")
-    refused(["fit", "table.xlsx", *FIT[2:]], 2, "table.xlsx", ".csv")
+    refused(["fit", "table.xlsx", *FIT[2:]], 3, "table.xlsx", "spreadsheet")
 
 
 def test_truncated_and_mistyped_parquet(refused, folder):

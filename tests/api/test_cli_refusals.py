@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -149,6 +150,19 @@ def test_a_header_alone_is_a_table(refused, call, folder):
 def test_duplicate_headers(refused, folder):
     (folder / "people.csv").write_text(f"age,sex,income,age\n20,F,5,{SECRET}\n")
     refused(FIT, 3, "people.csv", "'age'", "rename")
+
+
+def test_what_could_not_be_written_is_told_before_anything_is_spent(refused, folder, monkeypatch):
+    change(folder, 'values = ["F", "M"]', 'values = ["F", "M", "Ж"]')
+    booked = ["--ledger", "book.sqlite", "--dataset", "people"]
+    refused(["synthesize", *FIT[1:-1], "o.csv", "--encoding", "latin-1", *booked], 2, "latin-1", "utf-8")
+    refused(["synthesize", *FIT[1:-1], "o.csv", "--encoding", "utf-16", *booked], 2, "utf-16", "one byte")
+    refused(["synthesize", *FIT[1:-1], "o.csv", "--delimiter", "ab", *booked], 2, "delimiter", "one character")
+    refused(["synthesize", *FIT[1:-1], "o.csv", "--decimal", ";", *booked], 2, "decimal mark")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    refused(["synthesize", *FIT[1:-1], "o.xlsx", *booked], 2, "openpyxl", "pip install")
+    refused(["fit", *FIT[1:-1], "-", *booked], 2, "a release is kept")
+    assert Ledger("book.sqlite").history("people") == []
 
 
 def test_not_a_table(refused, folder):

@@ -70,7 +70,7 @@ def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()
 
 def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), json: bool = False) -> None:
     """Refuse an output that is no kind of table, exists, or cannot be written, before anything is spent on it."""
-    from privmeasure.tables.suffixes import kind_of
+    from privmeasure.tables.writing import check_kind
 
     if path == STDOUT:
         if json:
@@ -79,7 +79,7 @@ def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None
             )
         return
     check_out(path, overwrite=overwrite, beside=beside)
-    kind_of(path)
+    check_kind(path)
 
 
 def write_rows(

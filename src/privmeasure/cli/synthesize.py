@@ -52,6 +52,7 @@ def synthesize(
     """
     form = written.form(newlines_in_cells=newlines_in_cells)
     declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
+    form.check_letters(declared)  # before anything is spent
     place = _release_place(out, release, no_release=no_release)
     others = [data, asked.schema, booking.ledger]
     check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)

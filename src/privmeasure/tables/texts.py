@@ -6,6 +6,7 @@ koi8-r, ...). Letters and decimal marks are changed cell by cell, byte by byte: 
 """
 
 import codecs
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -78,6 +79,15 @@ class TextForm:
                 f"The encoding {self.encoding!r} is unknown. Give one like utf-8, latin-1 or cp1252."
             ) from None
         return UTF8 if name in (UTF8, "utf-8-sig", "ascii") else name
+
+    def check_letters(self, schema: "Schema") -> None:
+        """Refuse an encoding that lacks a letter of a schema: a table of it could not be written."""
+        try:
+            json.dumps(schema.to_json(), ensure_ascii=False).encode(self.codec)
+        except UnicodeEncodeError:
+            raise ArgumentError(
+                f"The schema has a letter that {self.encoding!r} does not have. Write the table as utf-8."
+            ) from None
 
     def translation(self, *, number: bool) -> "Translation | None":
         """Return what is to be done to the cells of a column, which may hold numbers; None for nothing."""

@@ -13,7 +13,7 @@ import numpy as np
 from privmeasure.errors import ArgumentError
 from privmeasure.outputs import TAKEN, check_place, is_stream, part_beside, put
 from privmeasure.tables.arrow import number_cells, numbers, unroll, unwrap
-from privmeasure.tables.sheets import SheetSink
+from privmeasure.tables.sheets import SheetSink, library
 from privmeasure.tables.suffixes import DELIMITERS, kind_of, suffixes
 from privmeasure.tables.texts import UTF8, TextForm
 from privmeasure.threads import Progress
@@ -80,8 +80,14 @@ def write_table(
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> None:
     """Refuse a place where no table can be written, before any work is done."""
-    kind_of(path)
+    check_kind(path)
     check_place(Path(path), overwrite=overwrite)
+
+
+def check_kind(path: str | Path) -> None:
+    """Refuse a name that stands for no kind of table, or for one that needs a library which is not there."""
+    if kind_of(path) == "xlsx":
+        library()
 
 
 class _Sink(Protocol):

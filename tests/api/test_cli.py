@@ -442,10 +442,10 @@ def test_every_example_runs(call, folder):
             call(*words[1:])
 
 
-def test_the_four_steps_of_the_first_page(call, folder):
+def test_the_five_steps_of_the_first_page(call, folder):
     (root,) = [command for path, command in commands() if not path]
     lines = examples(root.help)
-    assert len(lines) == 4
+    assert len(lines) == 5
     for name in ("people.release", "people.toml"):
         (folder / name).unlink()
     for line in lines:

@@ -9,7 +9,7 @@ from privmeasure.tables.arrow import plain_type
 from privmeasure.tables.columns.base import TO_FILL_IN, Sketch, Types
 from privmeasure.tables.columns.fields import ColumnError
 from privmeasure.tables.columns.fixed import Drop
-from privmeasure.tables.columns.kinds import COLUMN_KINDS, WITHOUT_DATA, Column, first_answer, from_fields
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, Column, first_answer, from_fields, lacks_data
 from privmeasure.tables.toml import table_text
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def template(names: Sequence[str], types: Types | None = None) -> str:
     given = [None] * len(names) if types is None else list(types)
     guesses = {name: _guess(name, t) for name, t in zip(names, given, strict=True)}
     for fields, _ in guesses.values():
-        if fields["type"] not in WITHOUT_DATA:  # whether cells may be missing is to be decided, never assumed
+        if not lacks_data(fields["type"]):  # whether cells may be missing is to be decided, never assumed
             fields.setdefault("nullable", TO_FILL_IN)
     notes = {name: note for name, (_, note) in guesses.items() if note}
     return Draft({name: fields for name, (fields, _) in guesses.items()}, notes=notes).to_toml()

@@ -12,11 +12,11 @@ from privmeasure.tables.columns.base import TO_FILL_IN
 from privmeasure.tables.columns.fields import ColumnError, did_you_mean
 from privmeasure.tables.columns.kinds import (
     SCHEMA_FORMAT,
-    WITHOUT_DATA,
     Column,
     Spot,
     disagreements,
     from_fields,
+    lacks_data,
     to_fields,
 )
 
@@ -46,7 +46,7 @@ def undecided_columns(path: str | Path) -> list[str]:
     return [
         name
         for name, fields in tree["columns"].items()
-        if "nullable" not in fields and fields["type"] not in WITHOUT_DATA
+        if "nullable" not in fields and not lacks_data(fields.get("type"))
     ]
 
 

@@ -40,7 +40,6 @@ OURS: tuple[type[AnyColumn], ...] = get_args(Column)
 COLUMN_KINDS: dict[str, type[AnyColumn]] = {kind.tag(): kind for kind in OURS}
 SCHEMA_FORMAT = 1
 """Of schema files."""
-WITHOUT_DATA = (Constant.tag(), Drop.tag())
 NULLABLE = "true where cells may be missing, false where none can be"
 """What to write for it."""
 LARGEST_GROUP = 3
@@ -66,6 +65,12 @@ def register(kind: type[AnyColumn]) -> type[AnyColumn]:
     return kind
 
 
+def lacks_data(tag: Any) -> bool:
+    """Say whether a kind, by its tag, has no cells of its own that could be missing."""
+    kind = COLUMN_KINDS.get(tag) if isinstance(tag, str) else None
+    return kind is not None and not issubclass(kind, DataColumn)
+
+
 def first_answer(question: Callable[[type[AnyColumn]], Answer | None]) -> Answer | None:
     """Return the answer of the first kind that has one; kinds of one's own are asked before ours."""
     asked = sorted(COLUMN_KINDS.values(), key=lambda kind: kind in OURS)
@@ -84,7 +89,7 @@ def from_fields(fields: Any) -> Column:
     needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}", "nullable": NULLABLE}
     for known in COLUMN_KINDS.values():
         needs |= known.needs
-    if fields.get("nullable") == TO_FILL_IN and fields.get("type") in WITHOUT_DATA:  # nothing to decide
+    if fields.get("nullable") == TO_FILL_IN and lacks_data(fields.get("type")):  # nothing to decide
         fields = {field: value for field, value in fields.items() if field != "nullable"}
     unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in needs]
     if unfilled:

@@ -25,7 +25,7 @@ def missing_cells(schema: "Schema") -> list[dict[str, Any]]:
 
 
 def show_missing_cells(schema: "Schema", voice: terminal.Voice, *, to_stderr: bool = False) -> None:
-    """Print one short table: a line for each column in which such cells become values, one for all the others."""
+    """Print one short table: columns in which such cells become the same share a line, those that stay missing one."""
     from privmeasure.tables.advice import listed, lost_cells
 
     if not voice.in_words:
@@ -34,8 +34,9 @@ def show_missing_cells(schema: "Schema", voice: terminal.Voice, *, to_stderr: bo
     if all(cells.stay for cells in found):
         voice.tell("\nMissing and unread cells stay missing, in every column.", to_stderr=to_stderr)
         return
-    lines = [[cells.name, cells.missing, cells.unread] for cells in found if not cells.stay]
-    if kept := [cells.name for cells in found if cells.stay]:
-        lines.append([listed(kept, quoted=False), "stays missing", "stays missing"])
+    alike: dict[tuple[str, str], list[str]] = {}
+    for cells in sorted(found, key=lambda cells: cells.stay):
+        alike.setdefault(("stays missing",) * 2 if cells.stay else (cells.missing, cells.unread), []).append(cells.name)
+    lines = [[listed(names, quoted=False), *fates] for fates, names in alike.items()]
     heads = ["column", "a missing cell becomes", "one that is not read or not declared becomes"]
     terminal.table("\nWhere cells without a value go", heads, lines, to_stderr=to_stderr)

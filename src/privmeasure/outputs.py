@@ -1,6 +1,11 @@
-"""Where a file goes: one check of its place before any work is done, and no half file there after it."""
+"""Where a file goes: one check of its place before any work is done, and no half file there after it.
+
+A link stays: what it leads to is replaced. A pipe or a device has no place to rename to: it gets the file as a whole.
+"""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,19 +18,56 @@ def check_place(path: Path, *, overwrite: bool, taken: str = TAKEN, closed: str 
     """Refuse a place where no file can be written; `taken` and `closed` are the words of whoever asks."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the path of a file.")
+    if is_stream(path):
+        if not os.access(path, os.W_OK):
+            raise PermissionError(f"There is no permission to write to {path}. Write elsewhere.")
+        return
     if path.exists() and not overwrite:
         raise FileExistsError(taken.format(path=path))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or write elsewhere.")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(closed.format(path=path))
+    place = _target(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"The folder {place.parent} does not exist: create it, or write elsewhere.")
+    if not os.access(place.parent, os.W_OK):
+        raise PermissionError(closed.format(path=place))
+
+
+def is_stream(path: Path) -> bool:
+    """Say whether a path is a pipe or a device, which takes bytes and keeps none."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @contextmanager
 def part_beside(path: Path) -> Iterator[Path]:
-    """Give a place beside a file's own, to write it there and rename it; what is left of it goes."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    """Give a place beside a file's own, to write it there before `put`; what is left of it goes.
+
+    Of a pipe or a device the part lies in a folder of its own that nobody else may read.
+    """
+    if is_stream(path):
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / path.name
+        return
+    place = _target(path)
+    part = place.with_name(f"{place.name}.{os.getpid()}.part")
     try:
         yield part
     finally:
         part.unlink(missing_ok=True)
+
+
+def put(part: Path, path: Path) -> None:
+    """Put a file that is complete in its place: renamed, so that there is the old one or the new one, never a half."""
+    if is_stream(path):
+        with part.open("rb") as file, path.open("wb") as stream:
+            shutil.copyfileobj(file, stream)
+        return
+    part.replace(_target(path))
+
+
+def _target(path: Path) -> Path:
+    """Return where a link leads, or the path itself."""
+    if not path.is_symlink():
+        return path
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        raise OSError(f"{path} is a link that leads nowhere but to itself. Write elsewhere.") from None

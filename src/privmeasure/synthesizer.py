@@ -20,13 +20,14 @@ from privmeasure.privacy import COMPARED_ROWS_PER_PERSON, Neighbours, Privacy
 from privmeasure.releases.base import Order, Release
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
-from privmeasure.sources.files import open_table
+from privmeasure.sources.files import USUAL_TEXT, open_table
 from privmeasure.sources.people import People, fresh_salt, insecure_salt
 from privmeasure.sources.tables import TableSource
 from privmeasure.spending import Spending
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.facts import forbidden_pairs
 from privmeasure.tables.frames import FrameKind, to_arrow
+from privmeasure.tables.texts import UTF8, TextForm, with_decimals
 from privmeasure.threads import Progress
 
 CENTRED = Recipe(placement="centre")
@@ -157,10 +158,11 @@ class Synthesizer:
             return "pmm", "the space is a domain of points"
         if recipe != DEFAULT or depth is not None:
             return "pmm", "a recipe or a depth was given, which are those of one tree"
-        columns = self.schema.domain.width
-        if columns <= MOST_JOINT_COLUMNS:
-            return "pmm", f"{columns} columns: one tree over all of them, up to {MOST_JOINT_COLUMNS}"
-        return "columns", f"{columns} columns: one tree over more than {MOST_JOINT_COLUMNS} would cut each too seldom"
+        width, columns = self.schema.domain.width, len(self.schema.data)
+        counted = f"{columns} columns" + (f", {width} coordinates (a place has two)" if width > columns else "")
+        if width <= MOST_JOINT_COLUMNS:
+            return "pmm", f"{counted}: one tree over all of them, up to {MOST_JOINT_COLUMNS}"
+        return "columns", f"{counted}: one tree over more than {MOST_JOINT_COLUMNS} would cut each too seldom"
 
     def _column_tree(self, recipe: Recipe, depth: int | None, rows: int | None, threads: int | None) -> ColumnTree:
         if recipe != DEFAULT or depth is not None:
@@ -259,13 +261,17 @@ class Synthesizer:
         *,
         progress: Progress | None = None,
         newlines_in_cells: bool = False,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        encoding: str = UTF8,
         insecure_seed: int | None = None,
     ) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
 
         With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. Every
-        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends. A `Source`
-        of one's own, which counts points of the domain wherever they lie, serves in the place of both.
+        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends; `delimiter`
+        (without it by the end of the name), `decimal` and `encoding` say how it is written. A `Source` of one's own,
+        which counts points of the domain wherever they lie, serves in the place of both.
 
         Guarantee:  privacy  what is raised holds no value of the data: not in its text, nor in the errors, notes and
                              frames that usually come with one. With `insecure_seed` all of them stay, for debugging
@@ -274,12 +280,13 @@ class Synthesizer:
             raise ArgumentError(
                 "insecure_seed is for tests, and a ledger books releases that are private: leave it out."
             )
+        form = TextForm(delimiter, decimal, encoding, newlines_in_cells)
         key = Key.fresh(self.release_id) if insecure_seed is None else Key.insecure(insecure_seed)
         salt = fresh_salt() if insecure_seed is None else insecure_salt(insecure_seed)
         self._spending.begin(key, self.mechanism.privacy)
         failure: BaseException | None = None
         try:
-            self._release = self._made(data, key, salt, progress, newlines_in_cells)
+            self._release = self._made(data, key, salt, progress, form)
         except BaseException as error:
             if not key.private:
                 raise
@@ -296,9 +303,9 @@ class Synthesizer:
             failure.__context__ = None  # what the caller was handling: it came with the raise
             del failure
 
-    def _made(self, data: Any, key: Key, salt: bytes, progress: Progress | None, newlines_in_cells: bool) -> Release:
+    def _made(self, data: Any, key: Key, salt: bytes, progress: Progress | None, form: TextForm) -> Release:
         """Return the release of the data: private until the mechanism is done."""
-        source, layout = self._open(data, progress, salt=salt, newlines_in_cells=newlines_in_cells)
+        source, layout = self._open(data, progress, form, salt=salt)
         try:
             measure = self.mechanism.release(source, key, progress)
         finally:
@@ -307,7 +314,7 @@ class Synthesizer:
         return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
     def _open(
-        self, data: Any, progress: Progress | None, *, salt: bytes = b"", newlines_in_cells: bool = False
+        self, data: Any, progress: Progress | None, form: TextForm = USUAL_TEXT, *, salt: bytes = b""
     ) -> tuple[Source, Layout | None]:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
         if is_source(data):
@@ -325,7 +332,7 @@ class Synthesizer:
                 "itself. Save the table to a file and give its path, or give a dataframe."
             )
         if isinstance(data, str | Path):
-            table = open_table(data, newlines_in_cells=newlines_in_cells)
+            table = open_table(data, form, numbers=with_decimals(self.schema))
             names, types = table.names, table.types
         else:
             table, self._frame = to_arrow(data)

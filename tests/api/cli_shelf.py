@@ -18,11 +18,13 @@ nullable = true
 [columns.sex]
 type = "category"
 values = ["F", "M"]
+nullable = false
 [columns.income]
 type = "number"
 low = 0
 high = 100000
 decimals = 0
+nullable = false
 [columns.name]
 type = "drop"
 """

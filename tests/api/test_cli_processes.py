@@ -132,3 +132,13 @@ def test_a_killed_run_counts_as_spent(folder):
     (entry,) = ledger.history("people")
     assert entry.state in ("pending", "spent")
     assert ledger.spent("people") == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(shell):
+    words = {"_PRIVMEASURE_COMPLETE": f"complete_{shell}", "COMP_WORDS": "privmeasure sam", "COMP_CWORD": "1"}
+    words |= {"_TYPER_COMPLETE_ARGS": "privmeasure sam", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    run = subprocess.run(COMMAND, capture_output=True, text=True, env=os.environ | words, check=False)
+    assert "sample" in run.stdout, run.stderr
+    asked = subprocess.run([*COMMAND, "--show-completion", shell], capture_output=True, text=True, check=False)
+    assert "_PRIVMEASURE_COMPLETE" in asked.stdout, asked.stderr

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -47,7 +48,7 @@ from privmeasure.mechanisms import PMM, ColumnTree
         ([*FIT, "--note", "hello"], 2, ["--ledger"]),
         (["plan", "--schema", "people.toml", *PROMISE], 2, ["--rows"]),
         (["plan", "--schema", "people.toml", *PROMISE, "--rows", "10", "--epsilons", "1,two"], 2, ["two"]),
-        (["sample", "people.release", "-o", "out.xlsx"], 2, ["out.xlsx", ".csv", ".parquet"]),
+        (["sample", "people.release", "-o", "out.xls"], 2, ["out.xls", ".csv", ".parquet"]),
         (["sample", "people.release", "-o", "out.csv", "-n", "-5"], 2, ["-n"]),
         (["sample", "people.release", "-o", "out.csv", "--seed", "x"], 2, ["--seed"]),
         (["evaluate", "people.csv", "people.parquet"], 2, ["--schema"]),
@@ -94,9 +95,9 @@ def test_an_undeclared_column(refused, folder):
 @pytest.mark.parametrize(
     "arguments", [FIT, [*FIT, "--dry-run"], ["schema", "check", "people.toml", "--data", "people.csv"]]
 )
-def test_a_semicolon_is_no_delimiter(refused, folder, arguments):
+def test_a_semicolon_is_no_delimiter_unless_it_is_said(refused, folder, arguments):
     (folder / "people.csv").write_text(f"age;sex;income;name\n20;F;5;{SECRET}\n")
-    refused(arguments, 2, "Is the delimiter ';'?", ".tsv")
+    refused(arguments, 2, "Is the delimiter ';'?", "--delimiter")
 
 
 def test_a_rule_that_cannot_be_read_is_told_before_anything_is_spent(refused, folder):
@@ -151,11 +152,26 @@ def test_duplicate_headers(refused, folder):
     refused(FIT, 3, "people.csv", "'age'", "rename")
 
 
+def test_what_could_not_be_written_is_told_before_anything_is_spent(refused, folder, monkeypatch):
+    change(folder, 'values = ["F", "M"]', 'values = ["F", "M", "Ж"]')
+    booked = ["--ledger", "book.sqlite", "--dataset", "people"]
+    refused(["synthesize", *FIT[1:-1], "o.csv", "--encoding", "latin-1", *booked], 2, "latin-1", "utf-8")
+    refused(["synthesize", *FIT[1:-1], "o.csv", "--encoding", "utf-16", *booked], 2, "utf-16", "one byte")
+    refused(["synthesize", *FIT[1:-1], "o.csv", "--delimiter", "ab", *booked], 2, "delimiter", "one character")
+    refused(["synthesize", *FIT[1:-1], "o.csv", "--decimal", ";", *booked], 2, "decimal mark")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    refused(["synthesize", *FIT[1:-1], "o.xlsx", *booked], 2, "openpyxl", "pip install")
+    refused(["fit", *FIT[1:-1], "-", *booked], 2, "a release is kept")
+    assert Ledger("book.sqlite").history("people") == []
+
+
 def test_not_a_table(refused, folder):
     refused(["fit", "nowhere.csv", *FIT[2:]], 3, "nowhere.csv")
     refused(["fit", ".", *FIT[2:]], 3, "folder")
+    (folder / "table.xls").write_text("x")
+    refused(["fit", "table.xls", *FIT[2:]], 2, "table.xls", ".csv")
     (folder / "table.xlsx").write_text("x")
-    refused(["fit", "table.xlsx", *FIT[2:]], 2, "table.xlsx", ".csv")
+    refused(["fit", "table.xlsx", *FIT[2:]], 3, "table.xlsx", "spreadsheet")
 
 
 def test_truncated_and_mistyped_parquet(refused, folder):

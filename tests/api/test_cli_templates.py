@@ -67,9 +67,9 @@ def test_edit_asks_until_nothing_is_left(call, folder, typed):
     asked = len(find_gaps((folder / "new.toml").read_text()))
     assert asked >= 4
     kinds = {
-        "age": ["integer", "90", "17", "17", "90"],
-        "sex": ["category", "F, M"],
-        "income": ["number", "0", "100000"],
+        "age": ["integer", "90", "17", "17", "90", "no"],
+        "sex": ["category", "F, M", "no"],
+        "income": ["number", "0", "100000", "no"],
     }
     for column, given in {**kinds, "name": ["drop"]}.items():
         if any(gap.column == column for gap in find_gaps((folder / "new.toml").read_text())):

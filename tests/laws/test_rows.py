@@ -6,12 +6,14 @@ before the noise is equal (errors, warnings, progress, types in the header), and
 
 import datetime as dt
 import gzip
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
@@ -20,13 +22,17 @@ from hypothesis import strategies as st
 from privmeasure import Box, Synthesizer
 from privmeasure.counts import Partition
 from privmeasure.sources import tables as engine
+from privmeasure.sources.files import open_table
 from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
+from privmeasure.tables.texts import TextForm, with_decimals
 from privmeasure.testing import check_column
 from privmeasure.testing.hostile import LINES, TEXTS, hostile_arrays, hostile_objects
 
 from .test_columns import COLUMNS, ids
 
 LEVEL = 10
+ILLEGAL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""That no xlsx file can hold."""
 TEXT_COLUMNS = {
     "number": (Number(0, 10, nullable=True), ["2.5", "7"]),
     "log": (Number(1, 1e6, transform="log"), ["2.5", "1000"]),
@@ -56,7 +62,7 @@ def observed(schema, data, **options):
         warnings.simplefilter("always")
         synthesizer = Synthesizer(schema, epsilon=1, neighbours="add-remove", threads=1)
         try:
-            source, layout = synthesizer._open(data, lambda *step: told.append(step), **options)
+            source, layout = synthesizer._open(data, lambda *step: told.append(step), TextForm(**options))
             header = None if layout is None else layout.to_json()
             domain = synthesizer.domain
             partition = Partition.of(domain, min(LEVEL, domain.deepest))
@@ -151,6 +157,55 @@ def test_a_line_changes_nothing_but_itself(tmp_path, name, end):
         assert (change.sum(), np.abs(change).sum()) == (1, 1), (line, place)
 
 
+FORMS = [
+    {"delimiter": ";", "decimal": ","},
+    {"delimiter": "|", "encoding": "latin-1"},
+    {"delimiter": "tab", "decimal": ",", "encoding": "cp1252"},
+    {"decimal": ","},  # numbers must then be quoted
+    {"delimiter": " ", "encoding": "koi8-r"},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", ["form.csv", "form.tsv"])
+def test_a_line_of_any_form_changes_nothing_but_itself(tmp_path, form, name):
+    schema = Schema({"x": Number(0, 10, nullable=True), "y": Category(["F", "ü", "a,b"], nullable=True)})
+    mark = TextForm(**form).delimiter or {"form.csv": ",", "form.tsv": "\t"}[name]
+    point, codec = form.get("decimal", "."), TextForm(**form).codec
+    umlaut = "ü" if codec != "koi8-r" else "F"
+
+    def line(*cells):
+        return mark.join(f'"{cell}"' if mark in cell else cell for cell in cells).encode(codec)
+
+    rows = [line(f"1{point}5", "F"), line(f"7{point}5", umlaut), line("9", "a,b")] * 14
+    hostile = [other.replace(b",", mark.encode()) for other in LINES if other]
+    hostile += [line("1.234", "F"), line("1,234", "F"), line("\xa0", "F") if codec == "cp1252" else b"\x81\xff"]
+    before = observed(schema, written(tmp_path / name, b"\n".join([line("x", "y"), *rows, b""])), **form)
+    assert isinstance(before[1], np.ndarray)
+    points = encoded(schema, tmp_path / name, form)
+    assert [tuple(point) for point in points[:3]] == [(1.5, 0.0), (7.5, 1.0 if umlaut == "ü" else 0.0), (9.0, 2.0)]
+    for i, other in enumerate(hostile):
+        place = (i * 7) % (len(rows) + 1)
+        more = b"\n".join([line("x", "y"), *rows[:place], other, *rows[place:], b""])
+        after = observed(schema, written(tmp_path / name, more), **form)
+        assert before[0] == after[0], other
+        change = after[1] - before[1]
+        assert (change.sum(), np.abs(change).sum()) == (1, 1), (other, place)
+
+
+def encoded(schema, path, form):
+    table = open_table(path, TextForm(**form), numbers=with_decimals(schema))
+    return np.concatenate([schema.encode(batch) for batch in table.batches(list(schema.data))])
+
+
+def test_with_a_decimal_comma_a_point_is_no_decimal_mark(tmp_path):
+    """1.234 may be a thousand: it is rather not read."""
+    schema = Schema({"x": Number(0, 5000, nullable=True), "y": Category([1.5, 2], nullable=True)})
+    path = written(tmp_path / "d.csv", b"x;y\n1,25;1,5\n1.234;1.5\n7;2\n")
+    found = encoded(schema, path, {"delimiter": ";", "decimal": ","})
+    assert np.array_equal(found, [[1.25, 0], [np.nan, np.nan], [7, 1]], equal_nan=True)
+
+
 @pytest.mark.parametrize("kind", TEXT_COLUMNS)
 def test_a_cell_of_a_text_file_changes_nothing_but_its_row(tmp_path, kind):
     column, usual = TEXT_COLUMNS[kind]
@@ -237,6 +292,23 @@ def test_an_object_in_pandas_changes_nothing_but_its_row(kind, dtype):
         check_neighbours(schema_of(column), frame(one), frame(cells))
 
 
+@pytest.mark.parametrize("kind", TEXT_COLUMNS)
+def test_a_cell_of_an_index_changes_nothing_but_its_row(kind):
+    """With a name it is a column; without one it is left behind, and told of alike."""
+    column, usual = TEXT_COLUMNS[kind]
+    for cell in hostile_objects():
+        cells = pd.Series([*usual, None], dtype=object)
+        try:
+            cells.iloc[2] = cell
+            index = pd.Index(cells, dtype=object)
+        except Exception:  # pandas itself does not take it
+            continue
+        one, other = (pd.DataFrame({"id": ["i"] * len(part)}, index=part) for part in (index[:2], index))
+        check_neighbours(schema_of(column), one.rename_axis("x"), other.rename_axis("x"))
+        one, other = (part.assign(x="5").astype({"x": object}) for part in (one, other))
+        check_neighbours(schema_of(column), one, other)
+
+
 def test_categories_are_read_alike_whatever_pandas_makes_of_them():
     """1 and 2 are whole numbers, floats or objects, as a third category will have it."""
     for column in (
@@ -306,6 +378,43 @@ def test_a_typed_cell_changes_nothing_but_its_row(tmp_path, kind):
         except (pa.ArrowException, UnicodeError):  # not a type or a value of this format
             continue
         check_neighbours(schema_of(column), *paths)
+
+
+@pytest.mark.parametrize("kind", TEXT_COLUMNS)
+def test_a_cell_of_a_feather_file_changes_nothing_but_its_row(tmp_path, kind):
+    column, _ = TEXT_COLUMNS[kind]
+    for array in hostile_arrays():
+        if len(array) < 2:
+            continue
+        paths = [tmp_path / "one.feather", tmp_path / "other.feather"]
+        try:
+            for path, part in zip(paths, (array[:-1], array), strict=True):
+                feather.write_feather(pa.table({"x": part, "id": pa.array(["i"] * len(part))}), path)
+        except (pa.ArrowException, UnicodeError, ValueError):  # not a type or a value of this format
+            continue
+        check_neighbours(schema_of(column), *paths)
+
+
+@pytest.mark.parametrize("kind", TEXT_COLUMNS)
+def test_a_cell_of_a_sheet_changes_nothing_but_its_row(tmp_path, kind):
+    openpyxl = pytest.importorskip("openpyxl")
+    column, usual = TEXT_COLUMNS[kind]
+    texts = [text for text in TEXTS if not ILLEGAL_CHARACTERS.search(text)][::5]
+    odd = [1, 2.5, -1e300, True, dt.datetime(2020, 2, 29), dt.datetime(1900, 1, 1, 3), dt.date(2020, 1, 1), dt.time(7)]
+    odd += [dt.timedelta(hours=30), "=1/0", "#N/A", None]
+
+    def written(name, rows):
+        book = openpyxl.Workbook(write_only=True)
+        sheet = book.create_sheet()
+        for row in [["x", "id"], *([cell, "i"] for cell in usual * 2), *rows]:
+            sheet.append(row)
+        book.save(tmp_path / name)
+        return tmp_path / name
+
+    one = written("one.xlsx", [])
+    for row in [*([cell, "i"] for cell in [*texts, *odd]), ["1", "i", "beyond"], [None, "i"], ["1"]]:
+        check_neighbours(schema_of(column), one, written("other.xlsx", [row]))
+    check_neighbours(schema_of(column), one, written("other.xlsx", [[None, None], [None, None, None]]), rows=0)
 
 
 def test_a_place_is_missing_alone():

@@ -16,6 +16,7 @@ from privmeasure.sources.arrays import ArraySource
 from privmeasure.sources.files import open_table
 from privmeasure.sources.tables import TableSource
 from privmeasure.tables import Boolean, Category, Drop, Integer, Number, Schema
+from privmeasure.tables.texts import TextForm
 from privmeasure.tables.writing import write_table
 
 SCHEMA = Schema(
@@ -91,7 +92,7 @@ def test_a_file_has_the_counts_of_its_points(tmp_path_factory, name, rows, threa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "BLOCK_BYTES", block)
         patch.setattr(reading, "BLOCK", 7)
-        source = TableSource(open_table(path, newlines_in_cells=True), SCHEMA, threads=threads)
+        source = TableSource(open_table(path, TextForm(newlines_in_cells=True)), SCHEMA, threads=threads)
         assert outline(source.count(partitions())) == expected(SCHEMA.encode(rows))
         assert outline(source.count(partitions()[:2])) == expected(SCHEMA.encode(rows))[:2]
 

@@ -20,7 +20,9 @@ from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
+from privmeasure.sources.feather import FeatherTable
 from privmeasure.sources.files import ParquetTable, TableFile, TextTable
+from privmeasure.sources.sheets import SheetTable
 from privmeasure.sources.tables import TableSource
 from privmeasure.synthesizer import Synthesizer
 
@@ -51,8 +53,8 @@ def sources(a: ArraySource, b: TableSource) -> list[Source]:
     return [a, b]
 
 
-def files(a: TextTable, b: ParquetTable) -> list[TableFile]:
-    return [a, b]
+def files(a: TextTable, b: ParquetTable, c: FeatherTable, d: SheetTable) -> list[TableFile]:
+    return [a, b, c, d]
 
 
 def facts(a: LaplaceFacts, b: DiscreteLaplace) -> list[Facts]:

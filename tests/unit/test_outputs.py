@@ -1,11 +1,12 @@
 """One check of the place of a file, and no half file beside it."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from privmeasure.outputs import check_place, part_beside
+from privmeasure.outputs import check_place, part_beside, put
 
 
 def test_a_place_is_refused_for_one_reason_each(tmp_path, monkeypatch):
@@ -34,7 +35,47 @@ def test_what_is_beside_is_renamed_or_goes(tmp_path: Path, fault):
             part.write_text("new")
             if fault is not None:
                 raise fault
-            part.replace(tmp_path / "file")
+            put(part, tmp_path / "file")
     except (OSError, KeyboardInterrupt):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ([] if fault else ["file"])
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "file", tmp_path / "link"
+    for old in (None, "old"):  # a link may lead to what is not there yet
+        link.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
+        if old is not None:
+            target.write_text(old)
+        link.symlink_to(target)
+        check_place(link, overwrite=old is not None)
+        with part_beside(link) as part:
+            assert part.parent == target.parent  # the same disk: a rename
+            part.write_text("new")
+            put(part, link)
+        assert link.is_symlink()
+        assert target.read_text() == "new"
+        assert [path.name for path in target.parent.iterdir()] == ["file"]
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    with pytest.raises(OSError, match="leads nowhere"):
+        check_place(circle, overwrite=False)
+
+
+def test_a_pipe_gets_the_whole_file(tmp_path):
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    check_place(pipe, overwrite=False)
+    with part_beside(pipe) as part:
+        assert part.parent != tmp_path
+        assert part.parent.stat().st_mode & 0o077 == 0
+        part.write_text("new")
+        put(part, pipe)
+    reader.join(10)
+    assert got == [b"new"]
+    assert not part.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]

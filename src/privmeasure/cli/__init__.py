@@ -16,7 +16,6 @@ from privmeasure.cli import evaluate, failures, fit, inspect, ledger, options, p
 
 app = typer.Typer(
     name="privmeasure",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,9 +43,10 @@ def about(
 ) -> None:
     """Turn a sensitive table into one that anyone may see: differentially private, guaranteed before you spend.
 
-    A first release, in four steps:
+    A first release, in five steps:
 
       privmeasure schema init people.csv -o people.toml      # then fill in the bounds, from knowledge of the subject
+      privmeasure schema check people.toml --data people.csv # for you alone: what is missing, unread, clamped
       privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000
       privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o people.release
       privmeasure sample people.release -o synthetic.csv

@@ -1,7 +1,7 @@
 """Booking a release in a ledger, around the fit that spends it, and what a run says of its cost."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +12,7 @@ from privmeasure.errors import ArgumentError, LedgerFileError, PrivmeasureError
 if TYPE_CHECKING:
     from privmeasure.ledger import Reservation
     from privmeasure.synthesizer import Synthesizer
+    from privmeasure.tables.texts import TextForm
 
 
 class Booking(NamedTuple):
@@ -89,9 +90,7 @@ class Cost:
         return {"spent": str(self.epsilon), "booked": booked}
 
 
-def fit_booked(
-    synthesizer: "Synthesizer", data: Path, booking: Booking, *, newlines_in_cells: bool, shown: bool
-) -> Cost:
+def fit_booked(synthesizer: "Synthesizer", data: Path, booking: Booking, form: "TextForm", *, shown: bool) -> Cost:
     """Spend epsilon on a table: booked before it is opened, with a bar while it is read; freed if nothing was spent.
 
     A book that cannot be written after the fit is no reason to lose what epsilon bought: the entry counts as it is.
@@ -100,7 +99,7 @@ def fit_booked(
     ledger, reservation, finished = booking.ledger, booking.reserve(synthesizer), False
     try:
         with reservation or nullcontext(), progress("reading", shown=shown) as advance:
-            synthesizer.fit(data, progress=advance, newlines_in_cells=newlines_in_cells)
+            synthesizer.fit(data, progress=advance, **asdict(form))
             finished = True
     except LedgerFileError:
         if not finished or ledger is None or not ledger.is_file():  # gone: nothing counts what was spent

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
-from privmeasure.cli.opening import read_points
+from privmeasure.cli.opening import opened, read_points
 from privmeasure.cli.preparing import NOT_PRIVATE, open_release, open_schema
 from privmeasure.errors import ArgumentError
 
 
 def evaluate(
+    *,
     data: options.Data,
     synthetic: Annotated[
         Path, typer.Argument(help="A synthetic table, or a release to sample from.", show_default=False)
@@ -20,6 +21,7 @@ def evaluate(
         Path | None, typer.Option("--schema", "-s", help="The schema; a release brings its own.", show_default=False)
     ] = None,
     columns: options.Columns = None,
+    written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For the random directions and resamples.")] = 0,
     json: options.Json = False,
@@ -38,6 +40,7 @@ def evaluate(
     from privmeasure.metrics.fidelity import REAL_TABLE_STAMP, fidelity
     from privmeasure.releases.load import is_release
 
+    form = written.form(newlines_in_cells=newlines_in_cells)
     release: Any = open_release(synthetic) if is_release(synthetic) else None
     own = getattr(release, "schema", None)
     if release is not None and own is None:
@@ -49,10 +52,10 @@ def evaluate(
         declared = own if names is None else own.only(names)
     else:
         raise ArgumentError("--schema is needed to compare two tables: it says what the columns are.")
-    with terminal.progress("comparing", shown=not json):
-        real = read_points(data, declared, newlines_in_cells=newlines_in_cells)
+    with terminal.progress("comparing", shown=not json), opened(data) as table:
+        real = read_points(table, declared, form)
         other = (
-            read_points(synthetic, declared, newlines_in_cells=newlines_in_cells)
+            read_points(synthetic, declared, form)
             if release is None
             else declared.encode(release.sample(seed=seed).combine_chunks())
         )

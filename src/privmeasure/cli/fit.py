@@ -7,9 +7,10 @@ import typer
 
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
-from privmeasure.cli.opening import check_header
+from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
+from privmeasure.cli.opening import check_header, opened
 from privmeasure.cli.outcome import save, show_outcome
-from privmeasure.cli.preparing import check_out
+from privmeasure.cli.preparing import STDOUT, check_out
 from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.terminal import Voice
 
@@ -21,6 +22,7 @@ def fit(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The release file to write.")] = None,
     rows: options.PublicRows = None,
     chosen: Chosen,
+    written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the schema and the header of the data, and stop: nothing is spent.")
@@ -43,15 +45,24 @@ def fit(
       privmeasure fit people.csv -s people.toml -e 1/2 --neighbours add-remove -o half.release \\
         --ledger book.sqlite --dataset people
     """
+    form = written.form(newlines_in_cells=newlines_in_cells)
     declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     if dry_run:
-        check_header(data, declared, newlines_in_cells=newlines_in_cells)
+        with opened(data) as table:
+            check_header(table, declared, form)
         words = f"{data} has the columns that the schema declares. Nothing was read but the header."
-        voice.answer({"dry_run": True, "fits": True, "columns": list(declared.data)}, words)
+        warnings = undecided(asked.schema, declared)
+        value = {"dry_run": True, "fits": True, "columns": list(declared.data)}
+        voice.answer(value | {"missing_cells": missing_cells(declared), "warnings": warnings}, words)
+        show_missing_cells(declared, voice)
+        voice.warn(*warnings)
         return
     if out is None:
         raise typer.BadParameter("a release needs a place: give --out, or --dry-run to check only", param_hint="--out")
+    if out == STDOUT:
+        raise typer.BadParameter("a release is kept: give --out the path of a file", param_hint="--out")
     check_out(out, overwrite=overwrite, beside=[data, asked.schema, booking.ledger])
-    cost = fit_booked(synthesizer, data, booking, newlines_in_cells=newlines_in_cells, shown=voice.in_words)
-    warnings = save(synthesizer, out, cost)
+    with opened(data) as table:
+        cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words)
+    warnings = [*save(synthesizer, out, cost), *undecided(asked.schema, declared)]
     show_outcome(synthesizer, {"release": str(out)}, str(out), cost, voice, warnings=warnings)

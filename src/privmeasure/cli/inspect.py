@@ -1,6 +1,6 @@
 """`privmeasure inspect`: what a release says about itself. This file cannot reach data, counts or sources."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -8,23 +8,29 @@ from privmeasure.cli import options, terminal
 from privmeasure.cli.preparing import NOT_PRIVATE, open_release
 from privmeasure.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from privmeasure.tables.advice import ColumnResolution
+
 
 def inspect(
     *,
     release: options.ReleaseFile,
     certificate: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--certificate/--no-certificate",
-            help="How close this very release is, by what was released: takes a few seconds.",
+            help="Certificates by exact transport, which may take a minute, or none; without it quick ones.",
+            show_default=False,
         ),
-    ] = True,
+    ] = None,
     voice: terminal.Voice,
 ) -> None:
-    """Show what a release says about itself: its promise, what was measured, its columns, its guarantee.
+    """Show what a release says about itself: its promise and budgets, its columns, its pairs and facts, its id.
 
-    The guarantee was known before anything was measured. The certificate is computed from the released noisy counts,
-    and is usually far below it. Everything shown is public: it was paid for when the release was made.
+    The guarantee bounds the expected distance of a column to its data, and was known before anything was measured. A
+    certificate bounds the distance of this very release, from the released noisy counts, with high probability. Where
+    it is above the guarantee it says less: use the guarantee. Everything shown is public: it was paid for when the
+    release was made.
 
     Examples:
 
@@ -37,7 +43,8 @@ def inspect(
     loaded = open_release(release)
     schema = getattr(loaded, "schema", None)  # releases of points, made in Python, have none
     columns = [] if schema is None else resolutions(schema, loaded.plan)
-    certified = _certificate(loaded, shown=voice.in_words) if certificate else None
+    pairs = [] if schema is None else loaded.pair_information()
+    certified = None if certificate is False else _certificate(loaded, quick=not certificate, shown=voice.in_words)
     digest = None if schema is None else schema_digest(schema.to_json())
     if voice.json:
         terminal.emit(
@@ -49,7 +56,8 @@ def inspect(
                 "plan": loaded.plan.to_json(),
                 "guarantee": loaded.plan.guarantee,
                 "certificate": None if certified is None else certified.to_json(),
-                "columns": [column.to_json() for column in columns],
+                "columns": [column.to_json() | _use(column, certified) for column in columns],
+                "pairs": [{"columns": [one, two], "bits": bits} for one, two, bits in pairs],
                 "schema": None if schema is None else schema.to_json(),
             }
         )
@@ -58,11 +66,55 @@ def inspect(
         voice.warn(NOT_PRIVATE)
     voice.tell(str(loaded.plan))
     voice.tell(_identity(loaded.origin, digest))
-    if certified is not None:
+    for rule in () if schema is None else schema.never:
+        voice.tell(f"never      {rule}")
+    if schema is None and certified is not None:
         voice.tell(str(certified))
     if columns and voice.in_words:
-        lines = [[column.name, f"{column.cuts}", column.text] for column in columns]
-        terminal.table("\nHow finely each column was told apart", ["column", "cuts", "resolved to"], lines)
+        _show_columns(columns, certified, joint=loaded.plan.joint)
+        if pairs:
+            lines = [[one, two, f"{bits:.3f}"] for one, two, bits in pairs]
+            heads = ["column", "column", "bits that one tells of the other"]
+            terminal.table("Pairs that were measured together", heads, lines)
+
+
+def _show_columns(columns: "list[ColumnResolution]", certified: Any, *, joint: bool) -> None:
+    """Print resolution, guarantee and certificate of each column, in its own units, and which of the two to use."""
+    heads, lines = ["column", "cuts", "told apart to", "guarantee"], []
+    for column in columns:
+        lines.append([column.name, f"{column.cuts}", column.text, column.in_units(column.guarantee)])
+        if certified is not None:
+            bound = _bound(column, certified)
+            lines[-1] += [column.in_units(bound), _use(column, certified)["use"] or "neither"]
+    if certified is not None:
+        heads += ["certificate", "use"]
+    terminal.table("\nColumns: how far the released values are from the data, on average over the rows", heads, lines)
+    print("guarantee: the expected W1 distance at most, known before anything was measured.")
+    if certified is not None:
+        print(
+            f"certificate: the distance of this release at most, with probability {1 - certified.beta:g} for all "
+            "columns at once.\nWhere it is above the guarantee it is no news: use the guarantee."
+        )
+    if joint:
+        print("One bound for all columns together: each is what it says of one of them.")
+    print()
+
+
+def _bound(column: "ColumnResolution", certified: Any) -> float:
+    """Return the certified distance of a column, as its tree measures it."""
+    own = certified if hasattr(certified, "value") else certified.certificates[column.node]
+    return 0.0 if own is None else float(own.value)
+
+
+def _use(column: "ColumnResolution", certified: Any) -> dict[str, Any]:
+    """Say which of the two bounds says more of a column, if any says something, and what is certified."""
+    if certified is None:
+        return {}
+    bound = _bound(column, certified)
+    best = "guarantee" if column.guarantee <= bound else "certificate"
+    says = column.range <= 0 or min(column.guarantee, bound) < column.range
+    share = min(bound / column.range, 1.0) if column.range > 0 else 0.0
+    return {"certificate": share, "use": best if says else None}
 
 
 def _identity(origin: Any, digest: str | None) -> str:
@@ -71,7 +123,7 @@ def _identity(origin: Any, digest: str | None) -> str:
     return f"id         {id_}\nversion    {version}" + ("" if digest is None else f"\nschema     {digest}")
 
 
-def _certificate(release: Any, *, shown: bool) -> Any:
+def _certificate(release: Any, *, quick: bool, shown: bool) -> Any:
     """Return the certificate, or None for a release that does not hold what it needs.
 
     Many columns share the chance beta, and each needs a thousandth of it: beyond 49 columns it grows with them.
@@ -80,6 +132,6 @@ def _certificate(release: Any, *, shown: bool) -> Any:
     beta = 0.05 if measured < 50 else (measured // 10 + 1) / 100
     with terminal.progress("certifying", shown=shown):
         try:
-            return release.certificate(beta)
+            return release.certificate(beta, quick=quick)
         except ArgumentError:
             return None

@@ -6,17 +6,25 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
 from privmeasure.errors import ArgumentError
 from privmeasure.privacy import Neighbours, Privacy
 
+if TYPE_CHECKING:
+    from privmeasure.tables.texts import TextForm
+
 MOST_ROWS = 2**53 - 1
 """Beyond it, doubles no longer count rows."""
 
-Data = Annotated[Path, typer.Argument(help="The sensitive table: CSV, TSV (also .gz) or Parquet.", show_default=False)]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="The sensitive table: CSV, TSV (also .gz), Parquet, Feather or xlsx; - for stdin.", show_default=False
+    ),
+]
 ReleaseFile = Annotated[Path, typer.Argument(help="A release, as `privmeasure fit` writes it.", show_default=False)]
 SchemaFile = Annotated[
     Path,
@@ -79,6 +87,20 @@ NewlinesInCells = Annotated[
         help="Quoted cells of a text file may hold line ends; else every line is a row. Quoting must then be sound.",
     ),
 ]
+DelimiterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        help="Of text files, like ';', '|' or tab; without it by the end of the name.",
+        show_default=False,
+    ),
+]
+DecimalOption = Annotated[
+    str, typer.Option("--decimal", metavar=".|,", help="The decimal mark of numbers in text files.")
+]
+EncodingOption = Annotated[
+    str, typer.Option("--encoding", help="Of text files: utf-8, latin-1, cp1252 or another of one byte per letter.")
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write; - for CSV on stdout.")]
 TextOut = Annotated[
     Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
@@ -110,6 +132,20 @@ User = Annotated[
     typer.Option("--user", help="Who books it in the ledger; without it the login name.", show_default=False),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many threads; without it all cores.")]
+
+
+class Written(NamedTuple):
+    """How text files are written, those that are read and those that come out."""
+
+    delimiter: DelimiterOption = None
+    decimal: DecimalOption = "."
+    encoding: EncodingOption = "utf-8"
+
+    def form(self, *, newlines_in_cells: bool = False) -> "TextForm":
+        """Return it as a value, or say what is wrong."""
+        from privmeasure.tables.texts import TextForm
+
+        return TextForm(self.delimiter, self.decimal, self.encoding, newlines_in_cells)
 
 
 def read_epsilon(text: str, name: str = "epsilon") -> Fraction:

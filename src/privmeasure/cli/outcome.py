@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli.booking import Cost
+from privmeasure.cli.missing import missing_cells, show_missing_cells
 from privmeasure.cli.terminal import Voice, emit
 from privmeasure.errors import NoRowsError
 
@@ -28,17 +29,23 @@ def show_outcome(
     warnings: list[str],
     to_stderr: bool = False,
 ) -> None:
-    """Show what was written, the plan, the mechanism and why, the warnings of `plan` at the released rows, the cost."""
+    """Show what was written, the plan, the mechanism and why, the warnings of `plan` at the released rows, the cost.
+
+    And where missing cells went, which the schema alone tells.
+    """
     from privmeasure.tables.advice import advice
 
     with _said(written, cost):
-        plan, choice = synthesizer.plan_, synthesizer.choice
-        if synthesizer.schema is not None:
-            warnings = [*warnings, *advice(synthesizer.schema, plan)]
+        plan, choice, schema = synthesizer.plan_, synthesizer.choice, synthesizer.schema
+        if schema is not None:
+            warnings = [*warnings, *advice(schema, plan)]
         if voice.json:
             made = {"id": synthesizer.release_id, "plan": plan.to_json(), "choice": choice, "guarantee": plan.guarantee}
-            emit(written | made | cost.to_json() | {"warnings": warnings})
+            gaps = {} if schema is None else {"missing_cells": missing_cells(schema)}
+            emit(written | made | cost.to_json() | gaps | {"warnings": warnings})
             return
+        if schema is not None:
+            show_missing_cells(schema, voice, to_stderr=to_stderr)
         voice.warn(*warnings)
         how = f"{plan}\nchosen     {plan.mechanism!r}: {choice}"
         voice.tell(f"{how}\nwritten    {words}\nspent      {cost.words()}", to_stderr=to_stderr)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privmeasure.cli import options, terminal
+from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
 from privmeasure.cli.promise import Asked, Chosen, promise
 
 if TYPE_CHECKING:
@@ -45,13 +46,14 @@ def plan(
         )
         per_person = [] if declared.person is None else synthesizer.guarantees_per_person(rows)
         resolved = resolutions(declared, planned)
-        warnings = advice(declared, planned)
+        warnings = [*advice(declared, planned), *undecided(asked.schema, declared)]
     found = {
         "plan": planned.to_json(),
         "choice": synthesizer.choice,
         "guarantee": planned.guarantee,
         "vacuous": planned.vacuous,
         "columns": [column.to_json() for column in resolved],
+        "missing_cells": missing_cells(declared),
         "warnings": warnings,
         "epsilons": [_figures(other) for other in compared],
     }
@@ -59,8 +61,11 @@ def plan(
         found["rows_per_person"] = [{"k": other.privacy.rows_per_person} | _figures(other) for other in per_person]
     voice.answer(found, f"{planned}\nchosen     {planned.mechanism!r}: {synthesizer.choice}")
     if voice.in_words:
-        lines = [[column.name, f"{column.cuts}", column.text] for column in resolved]
+        lines = [[column.name, f"{column.cuts}", column.resolved] for column in resolved]
         terminal.table("\nHow finely each column is told apart", ["column", "cuts", "resolved to"], lines)
+        if declared.groups:
+            print("Columns of a group share the cuts of one tree: above, a group counts as one column.")
+        show_missing_cells(declared, voice)
         terminal.table(*(_of_trees if planned.joint else _of_columns)(compared, "epsilon"))
         if per_person:
             terminal.table(*(_of_trees if planned.joint else _of_columns)(per_person, "rows per person"))

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from privmeasure.cli.options import split_names
 from privmeasure.cli.terminal import progress
 from privmeasure.errors import ArgumentError, SchemaError
-from privmeasure.outputs import check_place, part_beside
+from privmeasure.outputs import check_place, part_beside, put
 
 if TYPE_CHECKING:
     from privmeasure.tables.schema import Schema
+    from privmeasure.tables.texts import TextForm
 
 STDOUT = Path("-")
 """The output that is no file."""
@@ -69,7 +70,7 @@ def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()
 
 def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), json: bool = False) -> None:
     """Refuse an output that is no kind of table, exists, or cannot be written, before anything is spent on it."""
-    from privmeasure.tables.suffixes import kind_of
+    from privmeasure.tables.writing import check_kind
 
     if path == STDOUT:
         if json:
@@ -78,7 +79,7 @@ def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None
             )
         return
     check_out(path, overwrite=overwrite, beside=beside)
-    kind_of(path)
+    check_kind(path)
 
 
 def write_rows(
@@ -86,6 +87,7 @@ def write_rows(
     release: Any,
     number: int | None,
     seed: int | None,
+    form: "TextForm",
     *,
     overwrite: bool,
     shown: bool,
@@ -100,7 +102,7 @@ def write_rows(
     if path == STDOUT:
         with tempfile.TemporaryDirectory() as folder:
             whole = Path(folder) / "rows.csv"
-            made = write_rows(whole, release, number, seed, overwrite=False, shown=shown, where=where)
+            made = write_rows(whole, release, number, seed, form, overwrite=False, shown=shown, where=where)
             with whole.open("rb") as rows:
                 shutil.copyfileobj(rows, sys.stdout.buffer)
             sys.stdout.buffer.flush()
@@ -108,7 +110,7 @@ def write_rows(
     expected: int = release.plan.rows if number is None else number  # at most: a condition may leave fewer
     tables = _tables(release, number, seed, where)
     with progress("write", shown=shown) as advance:
-        return write_table(path, tables, overwrite=overwrite, progress=advance, rows=expected)
+        return write_table(path, tables, form, overwrite=overwrite, progress=advance, rows=expected)
 
 
 def _tables(release: Any, number: int | None, seed: int | None, where: str | None) -> Iterator[Any]:
@@ -132,7 +134,7 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file: beside its place first, so that no half file is ever left there."""
     with part_beside(path) as beside:
         beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        put(beside, path)
 
 
 def deliver(text: str, out: Path | None, *, overwrite: bool, beside: Sequence[Path | None] = ()) -> None:

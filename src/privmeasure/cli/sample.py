@@ -19,14 +19,15 @@ def sample(
         typer.Option("--where", metavar="CONDITION", help="Only rows like \"sex = 'F' and age >= 30\"."),
     ] = None,
     seed: options.Seed = None,
+    written: options.Written,
     overwrite: options.Overwrite = False,
     voice: Voice,
 ) -> None:
     """Write synthetic rows from a release: free, any number, in bounded memory.
 
-    The suffix of the output chooses the format: .csv, .tsv (also .gz) or .parquet; `-o -` writes CSV to stdout.
-    Without -n there are as many rows as the release stands for. --where asks for rows that meet a condition: they have
-    the law of all rows given it.
+    The suffix of the output chooses the format: .csv, .tsv (also .gz), .parquet, .feather or .xlsx; `-o -` writes CSV
+    to stdout. Without -n there are as many rows as the release stands for. --where asks for rows that meet a
+    condition: they have the law of all rows given it.
 
     Examples:
 
@@ -38,6 +39,6 @@ def sample(
     loaded = open_release(release)
     warnings = [] if loaded.private else [NOT_PRIVATE]
     voice.warn(*warnings)
-    rows = write_rows(out, loaded, number, seed, overwrite=overwrite, shown=voice.in_words, where=where)
+    rows = write_rows(out, loaded, number, seed, written.form(), overwrite=overwrite, shown=voice.in_words, where=where)
     value = {"out": str(out), "rows": rows, "private": loaded.private, "warnings": warnings}
     voice.answer(value, f"{rows:,} synthetic rows written to {out}", to_stderr=out == STDOUT)

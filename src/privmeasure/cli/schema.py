@@ -8,7 +8,8 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.editing import edit
-from privmeasure.cli.opening import check_header
+from privmeasure.cli.missing import undecided
+from privmeasure.cli.opening import check_header, opened
 from privmeasure.cli.preparing import deliver, open_schema, read_public_text
 
 schema_commands = typer.Typer(
@@ -20,6 +21,7 @@ schema_commands = typer.Typer(
 
 
 def init(
+    *,
     data: options.Data,
     guess: Annotated[
         bool,
@@ -28,6 +30,7 @@ def init(
         ),
     ] = False,
     out: options.TextOut = None,
+    written: options.Written,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a template from the header and the storage types of a table: every bound is yours to fill in.
@@ -43,7 +46,8 @@ def init(
     from privmeasure.sources.files import open_table
     from privmeasure.tables.template import template
 
-    table = open_table(data)
+    with opened(data) as path:
+        table = open_table(path, written.form())
     deliver(template(table.names, table.types, guess=guess), out, overwrite=overwrite)
     print(
         "Now fill in every bound and category, from knowledge of the subject. Values were not looked at: a bound that "
@@ -59,12 +63,15 @@ def check(
         Path | None,
         typer.Option("--data", help="Also count what would be clamped or not parsed in this table. CONFIDENTIAL."),
     ] = None,
+    written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
     voice: terminal.Voice,
 ) -> None:
     """Explain what is wrong with a schema, by line; with --data, count what would be changed on the way in.
 
-    The counts of --data depend on private values: they are for you, before anything is spent, and not to be published.
+    --data tells of each column which share of its cells is missing, cannot be read or is clamped, and what such cells
+    would become: a missing cell that becomes a value is a wrong fact in every synthetic table. The counts depend on
+    private values: they are for you, before anything is spent, and not to be published.
 
     Examples:
 
@@ -74,13 +81,14 @@ def check(
     from privmeasure.ledger import schema_digest
     from privmeasure.sources.changes import COUNTS_STAMP, columns_to_count, count_changes
     from privmeasure.sources.lines import UnreadRows
-    from privmeasure.tables.advice import schema_advice
+    from privmeasure.tables.advice import lost_cells, schema_advice
 
     declared = open_schema(schema)
     if data is not None:
         # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
-        with terminal.progress("counting", shown=voice.in_words):
-            table, unread = check_header(data, declared, newlines_in_cells=newlines_in_cells), UnreadRows()
+        with terminal.progress("counting", shown=voice.in_words), opened(data) as path:
+            form = written.form(newlines_in_cells=newlines_in_cells)
+            table, unread = check_header(path, declared, form), UnreadRows()
             columns = columns_to_count(declared, table.names)
             changes = count_changes(declared, table.batches(columns, unread=unread), unread)
         if voice.json:
@@ -88,8 +96,12 @@ def check(
         if not voice.in_words:  # the schema, the header and the file are fine: the exit code says so
             return
         print(COUNTS_STAMP)
-        heads = ["column", "missing", "not parsed", "clamped", "unknown value"]
-        rows = [[name, *map(str, (t.missing, t.unparsed, t.clamped, t.unknown))] for name, t in changes.columns.items()]
+        heads = ["column", "missing", "becomes", "not read or not declared", "becomes", "clamped"]
+        rows = []
+        for gone in lost_cells(declared):
+            t, share = changes.columns[gone.name], changes.shares(gone.name)
+            empty, odd = _share(t.missing, share["missing"]), _share(t.unparsed + t.unknown, share["unread"])
+            rows.append([gone.name, empty, gone.missing, odd, gone.unread, _share(t.clamped, share["clamped"])])
         terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
         print(
             f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
@@ -101,7 +113,7 @@ def check(
             _show_persons(changes.persons.to_json())
         print(COUNTS_STAMP)
         return
-    remarks, digest = schema_advice(declared), schema_digest(declared.to_json())
+    remarks, digest = [*undecided(schema, declared), *schema_advice(declared)], schema_digest(declared.to_json())
     voice.answer(
         {"valid": True, "columns": list(declared.columns), "digest": digest, "warnings": remarks},
         f"{schema} is fine: {len(declared.columns)} columns, {len(declared.data)} with data.\n"
@@ -119,6 +131,11 @@ def _show_persons(counted: dict[str, Any]) -> None:
     lines = [[f"{row['k']}", f"{row['kept']:,}", f"{row['dropped']:,}"] for row in counted["rows_per_person"]]
     terminal.table("What --rows-per-person would keep", ["rows per person", "kept", "dropped"], lines)
     print("The number that you choose is published: choose it from knowledge of the subject, not by this table.")
+
+
+def _share(count: int, share: float) -> str:
+    """Return a count of cells with its share of the column."""
+    return f"{share:.1%} ({count:,})" if count else "0"
 
 
 def import_schema(

@@ -7,6 +7,8 @@ import typer
 
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
+from privmeasure.cli.missing import undecided
+from privmeasure.cli.opening import opened
 from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
@@ -30,6 +32,7 @@ def synthesize(
     seed: options.Seed = None,
     rows: options.PublicRows = None,
     chosen: Chosen,
+    written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
     booking: Booking,
     overwrite: options.Overwrite = False,
@@ -47,20 +50,24 @@ def synthesize(
       privmeasure synthesize people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o public.csv
       privmeasure synthesize people.csv -s people.toml -e 1 --neighbours replace -o s.parquet --release s.release -n 100
     """
-    _, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
+    form = written.form(newlines_in_cells=newlines_in_cells)
+    declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
+    form.check_letters(declared)  # before anything is spent
     place = _release_place(out, release, no_release=no_release)
     others = [data, asked.schema, booking.ledger]
     check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)
     if place is not None:
         check_out(place, overwrite=overwrite, beside=others, option="--release")
-    cost = fit_booked(synthesizer, data, booking, newlines_in_cells=newlines_in_cells, shown=voice.in_words)
+    with opened(data) as table:
+        cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words)
     # the release first: what epsilon bought is safe, whatever happens to the rows
     warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
+    warnings += undecided(asked.schema, declared)
     with keep_on_failure(out, cost, release=place):
-        made = write_rows(out, synthesizer.release_, number, seed, overwrite=overwrite, shown=voice.in_words)
-    written = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
+        made = write_rows(out, synthesizer.release_, number, seed, form, overwrite=overwrite, shown=voice.in_words)
+    files = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
     words = f"{out}: {made:,} synthetic rows" + ("" if place is None else f"; the release, for more rows: {place}")
-    show_outcome(synthesizer, written, words, cost, voice, warnings=warnings, to_stderr=out == STDOUT)
+    show_outcome(synthesizer, files, words, cost, voice, warnings=warnings, to_stderr=out == STDOUT)
 
 
 def _release_place(out: Path, release: Path | None, *, no_release: bool) -> Path | None:

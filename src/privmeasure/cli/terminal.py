@@ -51,8 +51,8 @@ def emit(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; numbers to the right."""
+def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, to_stderr: bool = False) -> None:
+    """Print a table; numbers to the right. On stderr where stdout is for rows."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -61,15 +61,16 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> No
     from privmeasure.cli.failures import printable
 
     if title:
-        print(title)
+        print(title, file=sys.stderr if to_stderr else sys.stdout)
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, head in enumerate(heads):
         numeric = bool(rows) and all(row[i].replace(",", "")[:1].isdigit() for row in rows)
         grid.add_column(head, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         grid.add_row(*(Text(printable(cell)) for cell in row))  # a ledger of somebody else may hold anything
-    console = Console(highlight=False)
-    Console(highlight=False, width=console.width if console.is_terminal else 120).print(grid)
+    console = Console(highlight=False, stderr=to_stderr)
+    width = console.width if console.is_terminal else 120
+    Console(highlight=False, stderr=to_stderr, width=width).print(grid)
 
 
 @contextmanager

@@ -71,6 +71,19 @@ def pair_table(pair: Pair, first_margin: Floats, second_margin: Floats, total: f
     return rake(table, rows, columns)
 
 
+def mutual_information(table: Floats) -> float:
+    """Return how many bits the row of a cell tells of its column, on average over masses.
+
+    Examples:
+        >>> mutual_information(np.array([[2.0, 0.0], [0.0, 2.0]])), mutual_information(np.ones((3, 2)))
+        (1.0, 0.0)
+    """
+    joint = table / max(float(table.sum()), TINY)
+    independent = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    there = joint > 0
+    return max(0.0, float((joint[there] * np.log2(joint[there] / independent[there])).sum()))
+
+
 def centre(matrix: Floats) -> Floats:
     """Return the nearest matrix whose rows and columns all sum to 0.
 

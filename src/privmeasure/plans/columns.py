@@ -263,9 +263,13 @@ class ColumnPlan:
             f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
             f"neighbours: {self.privacy.neighbours}{self.privacy.owner}",
             f"{self.privacy.counted:<10} {self.rows:,} ({source[self.rows_are]})",
-            f"mechanism  a private tree of columns: {len(self.columns)} in all, {self.tree_pairs} pairs to join them, "
+            f"mechanism  a private tree of columns: {self.active} in all, {self.tree_pairs} pairs to join them, "
             f"beyond that {self.extra_pairs} (about {max(1, round(self.memory_bytes / 2**20)):,} MiB)",
         ]
+        if single := len(self.columns) - self.active:
+            lines.append(
+                f"           and {single} with a single value, which {'costs' if single == 1 else 'cost'} nothing"
+            )
         if self.parts > 1:
             lines.append(f"           few rows buy part of a tree: columns fall into {self.parts} independent parts")
         if self.size_budget:

@@ -64,7 +64,7 @@ class Release(Protocol):
         """Return how far a statistic is from that of the data, in expectation."""
         ...
 
-    def certificate(self, beta: float = 0.05) -> Any:
+    def certificate(self, beta: float = 0.05, *, quick: bool = False) -> Any:
         """Return a bound of the distance between the data and the release, which holds but for a chance beta."""
         ...
 
@@ -117,6 +117,10 @@ class Measure(Release, Protocol):
 
     def distances(self, rows: Points) -> tuple[float, ...]:
         """Return for each column of a release of columns how far rows are from it; refused for one tree."""
+        ...
+
+    def pair_information(self) -> tuple[tuple[int, int, float], ...]:
+        """Return the measured pairs of columns, with what one tells of the other in bits; one tree has none."""
         ...
 
     @property

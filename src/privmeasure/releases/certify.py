@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import Bools, Box, Categories, Cells, Domain, Floats
+from privmeasure.domains import Bools, Box, Categories, Cells, Domain, Floats, Nullable
 from privmeasure.errors import ArgumentError
 from privmeasure.estimates.linear import blue_estimates, existing, noise_variance, total_coefficients
 from privmeasure.noise.law import facts_of
@@ -61,13 +61,15 @@ def certify(
     placement: Literal["uniform", "centre"],
     beta: float,
     estimated: bool = False,
+    quick: bool = False,
 ) -> Certificate:
     """Return the certificate of one tree: its plan, noisy counts, and the released masses of its deepest cells.
 
     Under "replace" the number of rows n is public. Under "add-remove" n is unknown: beta is split between an interval
     for n and the noise of the cells. The bound is convex in 1/n, so its ends suffice. Putting the noisy number for n
     would be wrong: what is uncertain is then not added. Where the number of rows of the release was `estimated` from
-    all measured levels, the interval follows the law of that estimate.
+    all measured levels, the interval follows the law of that estimate. A `quick` certificate needs no flows and as few
+    draws as beta allows: it is as sound, and often larger.
 
     Guarantee:  P(W1(data, rows) > value) <= beta over the noise, the places of the rows in their cells and the
                 simulated draws, for data that are not empty
@@ -76,7 +78,7 @@ def certify(
     """
     if isinstance(beta, bool) or not isinstance(beta, int | float) or not SMALLEST_BETA <= beta <= 0.5:
         raise ArgumentError(f"beta must be a number from {SMALLEST_BETA} to 0.5, got {beta!r}.")
-    tree = _Tree(domain, plan)
+    tree = _Tree(domain, plan, quick=quick)
     drawn = beta * DRAWN_SHARE if placement == "uniform" and isinstance(domain, Box) else 0.0
     unknown = 0.0 if plan.privacy.rows_are_public else beta * ROWS_SHARE
     share = beta - drawn - unknown
@@ -206,22 +208,30 @@ def order_statistic(draws: Floats, beta: float) -> float:
 _laws: dict[str, _Law] = {}
 
 
+def _geometry(domain: Domain) -> Any:
+    """Return what distances between cells depend on: where a box lies does not matter, so columns share simulations."""
+    if isinstance(domain, Nullable):
+        return ["missing", _geometry(domain.domain)]
+    return ["box", list(domain.weights)] if type(domain) is Box else domain.to_json()
+
+
 class _Tree:
     """The cells of a plan and how masses on them are compared: norms at a few levels, sums of largest at all levels."""
 
-    def __init__(self, domain: Domain, plan: Plan) -> None:
-        self.domain, self.depth = domain, plan.depth
+    def __init__(self, domain: Domain, plan: Plan, *, quick: bool = False) -> None:
+        self.domain, self.depth, self.quick = domain, plan.depth, quick
         scales = zip(plan.levels, plan.scales, strict=True)
         self.laws = {level: facts_of(plan.law, scale) for level, scale in scales if level > 0}
         self.variances = {level: law.variance for level, law in self.laws.items()}
         self.exists: list[Bools] = existing(domain, plan.depth)
         closed = has_closed_form(domain)
-        self.along = not closed or isinstance(domain, Categories)  # on a line the tree adds nothing
+        present = domain.domain if isinstance(domain, Nullable) else domain
+        self.along = not closed or isinstance(present, Categories)  # on a line the tree adds nothing
         self.drops = [j for j in range(1, self.depth) if domain.diameter(j) < domain.diameter(j - 1)]
         most = most_exact(domain)
         cheap = min(most, CHEAP_CELLS)
-        levels = [] if closed else [j for j in self.drops if domain.size(j) <= cheap]
-        if self.depth > 0 and (closed or domain.size(self.depth) <= most):
+        levels = [] if closed or quick else [j for j in self.drops if domain.size(j) <= cheap]
+        if self.depth > 0 and (closed or (not quick and domain.size(self.depth) <= most)):
             levels.append(self.depth)
         self.norms: dict[int, Norm] = {level: cell_norm(domain, level) for level in levels}
         self.costly = not closed and bool(levels) and domain.size(levels[-1]) > CHEAP_CELLS
@@ -234,13 +244,16 @@ class _Tree:
         The draws are fixed by the public values that they are for, so that the same release has the same certificate.
         """
         draws, pilot = SOME_DRAWS, 20
-        if not self.along:
+        if self.quick:
+            draws, pilot = FEW_DRAWS, 20
+        elif not self.along:
             draws = max(SOME_DRAWS, min(MANY_DRAWS, 1 << 22 >> self.depth))
         elif self.costly or 1 << self.depth > LARGE_TREE:
             draws, pilot = FEW_DRAWS, 6
         draws = max(draws, math.ceil(1 / beta - ROUNDING) - 1)
         scales = {level: str(law.scale) for level, law in self.laws.items()}
-        text = json.dumps([self.domain.to_json(), self.depth, scales, [*self.norms], draws])
+        space = ["quick", _geometry(self.domain)] if self.quick else self.domain.to_json()
+        text = json.dumps([space, self.depth, scales, [*self.norms], draws])
         name = hashlib.sha256(text.encode()).hexdigest()
         if name not in _laws:
             while len(_laws) >= REMEMBERED:

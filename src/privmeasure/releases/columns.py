@@ -19,7 +19,7 @@ from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.hints import hinted
 from privmeasure.model.graph import Model
-from privmeasure.model.pairs import Pair
+from privmeasure.model.pairs import Pair, mutual_information, pair_table
 from privmeasure.model.ranks import Groups
 from privmeasure.notebook import html_words
 from privmeasure.origin import Origin
@@ -195,7 +195,7 @@ class ColumnsMeasure:
         factor, at = self.factor(column)
         return self.columns[factor].error_bar(column=at)
 
-    def certificate(self, beta: float = 0.05) -> ColumnCertificates:
+    def certificate(self, beta: float = 0.05, *, quick: bool = False) -> ColumnCertificates:
         """Return for each column a bound of the W1 distance to its data; all hold at once but for a chance beta.
 
         They are about the released columns, to which rows of a sample agree to within rounding and what facts and
@@ -210,7 +210,7 @@ class ColumnsMeasure:
                 f"beta is shared by {len(measured)} columns and so must be at least {len(measured) * SMALLEST_BETA:g}, "
                 f"got {beta!r}."
             )
-        certificates = [column.certificate(share) if column.level > 0 else None for column in self.columns]
+        certificates = [column.certificate(share, quick=quick) if column.level > 0 else None for column in self.columns]
         return ColumnCertificates(float(beta), tuple(map(str, range(len(self.columns)))), tuple(certificates))
 
     def distances(self, rows: Points) -> tuple[float, ...]:
@@ -223,6 +223,18 @@ class ColumnsMeasure:
             cell_distance(column, mass, rows[:, place])
             for column, mass, place in zip(self.columns, self.masses, self.domain.columns, strict=True)
         )
+
+    def pair_information(self) -> tuple[tuple[int, int, float], ...]:
+        """Return the measured pairs, with what one tells of the other in bits: by the released tables, made consistent.
+
+        It is about the groups of values in which a pair was measured, and noise may make some of it.
+        """
+        margins = self._maker.margins
+        found = []
+        for pair in self.pairs:
+            table = pair_table(pair, margins[pair.first], margins[pair.second], float(self.total))
+            found.append((pair.first, pair.second, mutual_information(table)))
+        return tuple(found)
 
     def to_frame(self) -> Any:
         """Return the released columns as a pyarrow table: column, cell, mass, lowest and highest value."""

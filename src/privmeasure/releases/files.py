@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Cells
 from privmeasure.errors import ReleaseFileError
-from privmeasure.outputs import part_beside
+from privmeasure.outputs import part_beside, put
 
 FILE_FORMAT = 1
 HEADER_KEY = b"privmeasure"
@@ -95,7 +95,7 @@ def write_release(path: str | Path, header: dict[str, Any], table: FileTable) ->
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or save elsewhere.")
     with part_beside(path) as beside:
         pq.write_table(pa.table(columns, metadata=metadata), beside, **ENCODING)
-        beside.replace(path)
+        put(beside, path)
 
 
 def read_release(path: str | Path) -> tuple[dict[str, Any], FileTable]:

@@ -195,12 +195,12 @@ class TableRelease:
             raise ArgumentError("error_bar needs one of lipschitz= (a Lipschitz constant) and column= (its mean).")
         return self.measure.error_bar(column=self._place(column)) * self.schema.data[column].steepness
 
-    def certificate(self, beta: float = 0.05) -> Any:
+    def certificate(self, beta: float = 0.05, *, quick: bool = False) -> Any:
         """Return a bound of the W1 distance that holds but for a chance beta; see `CellMeasure.certificate`.
 
         A release of columns has one for each column, or group of columns, by name; see `ColumnsMeasure.certificate`.
         """
-        return self.measure.certificate(beta).named([", ".join(node) for node in self.schema.nodes])
+        return self.measure.certificate(beta, quick=quick).named([", ".join(node) for node in self.schema.nodes])
 
     def distances(self, rows: Any) -> dict[str, float]:
         """Return for each column (or group) of a release of columns how far rows are from what was released.
@@ -210,6 +210,15 @@ class TableRelease:
         table, _ = to_arrow(rows)
         found = self.measure.distances(self.schema.encode(table))
         return {" and ".join(node): distance for node, distance in zip(self.schema.nodes, found, strict=True)}
+
+    def pair_information(self) -> list[tuple[str, str, float]]:
+        """Return the pairs of columns that were measured together, by name, those that tell most of each other first.
+
+        In bits, by the released tables: see `ColumnsMeasure.pair_information`.
+        """
+        names = [" and ".join(node) for node in self.schema.nodes]
+        found = [(names[one], names[two], bits) for one, two, bits in self.measure.pair_information()]
+        return sorted(found, key=lambda pair: -pair[2])
 
     def to_frame(self) -> "pa.Table":
         """Return the measure as a pyarrow table of cells; see `CellMeasure.to_frame`."""

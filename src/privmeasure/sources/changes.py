@@ -74,12 +74,26 @@ class ConfidentialChanges:
         rows: int,
         columns: Mapping[str, Changes],
         unread: UnreadRows,
+        cells: Mapping[str, int],
         derived: Mapping[str, int] | None = None,
         persons: ConfidentialPersons | None = None,
     ) -> None:
-        """Keep the counts; `derived` are the rows in which a derived column of the table has another value."""
-        self.rows, self.columns, self.unread, self.derived = rows, dict(columns), unread, dict(derived or {})
-        self.persons = persons
+        """Keep the counts.
+
+        `cells` is how many cells of a row each column has, `derived` are the rows in which a derived column of the
+        table has another value.
+        """
+        self.rows, self.columns, self.unread, self.cells = rows, dict(columns), unread, dict(cells)
+        self.derived, self.persons = dict(derived or {}), persons
+
+    def shares(self, name: str) -> dict[str, float]:
+        """Return which share of a column's cells is missing, not read, clamped. A place has two cells for each row."""
+        tally, cells = self.columns[name], max(self.rows * self.cells[name], 1)
+        return {
+            "missing": tally.missing / cells,
+            "unread": (tally.unparsed + tally.unknown) / cells,
+            "clamped": tally.clamped / cells,
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts with their stamp."""
@@ -92,6 +106,7 @@ class ConfidentialChanges:
                 name: {"missing": t.missing, "unparsed": t.unparsed, "clamped": t.clamped, "unknown": t.unknown}
                 for name, t in self.columns.items()
             },
+            "shares": {name: self.shares(name) for name in self.columns},
             "derived": {name: {"different": rows} for name, rows in self.derived.items()},
         } | ({} if self.persons is None else {"person": self.persons.to_json()})
 
@@ -120,8 +135,10 @@ def count_changes(
         >>> changes = count_changes(Schema({"age": Integer(17, 90)}), [pa.table({"age": ["37", "200", "old", None]})])
         >>> changes
         ConfidentialChanges(...)
-        >>> changes.to_json()["columns"]
-        {'age': {'missing': 1, 'unparsed': 1, 'clamped': 1, 'unknown': 0}}
+        >>> changes.columns["age"]
+        Changes(missing=1, unparsed=1, clamped=1, unknown=0)
+        >>> changes.shares("age")
+        {'missing': 0.25, 'unread': 0.25, 'clamped': 0.25}
     """
     rows, tallies, derived = 0, {name: Changes() for name in schema.data}, dict.fromkeys(schema.derived, 0)
     persons = None if schema.person is None else ConfidentialPersons()
@@ -136,7 +153,8 @@ def count_changes(
             tallies[name] += column.count_changes([batch.column(source) for source in column.sources(name)])
         if persons is not None:
             persons.add(batch.column(schema.person))
-    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread, derived, persons)
+    cells = {name: len(column.sources(name)) for name, column in schema.data.items()}
+    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread, cells, derived, persons)
 
 
 def _whole(batch: "pa.RecordBatch | pa.Table", name: str) -> "pa.Array":

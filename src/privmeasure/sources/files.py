@@ -7,51 +7,35 @@ message shows a value, a row number or a number of rows: the messages of the rea
 import csv
 import gzip
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from privmeasure.errors import DataError
+from privmeasure.sources.disk import DiskFile, Quarters, Told, check_columns, check_names, check_plain, readable
+from privmeasure.sources.feather import FeatherTable
 from privmeasure.sources.lines import CellReader, Grammar, UnreadRows, whole_records
+from privmeasure.sources.sheets import SheetTable
 from privmeasure.tables.suffixes import DELIMITERS, ENDINGS, kind_of, suffixes
-from privmeasure.threads import BLOCK, QUARTERS
+from privmeasure.tables.texts import UTF8, TextForm, letters_of
+from privmeasure.threads import BLOCK
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["Quarters", "TableFile", "open_table"]
+
+USUAL_TEXT = TextForm()
+"""Commas or tabs by the end of the name, a decimal point, UTF-8."""
 HEADER_BYTES = 1 << 20
 """The longest header of a text file."""
+KINDS = {b"PAR1": "parquet", b"ARROW1": "feather", b"PK\x03\x04": "xlsx"}
+"""The first bytes of files that are not text."""
+TITLES = {"parquet": "Parquet", "feather": "Feather", "xlsx": "spreadsheet (xlsx)"}
+ENDING_OF = {"parquet": ".parquet", "feather": ".feather", "xlsx": ".xlsx"}
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some programs put it before the text."""
-
-
-Told = Callable[[float], None]
-
-
-class Quarters:
-    """Tells of each quarter that was passed, once.
-
-    Examples:
-        >>> quarters = Quarters(print)
-        >>> quarters.passed(7, 10)
-        0.25
-        0.5
-        >>> quarters.passed(8, 10)
-        0.75
-    """
-
-    def __init__(self, tell: Told | None) -> None:
-        """Take whom to tell."""
-        self._tell, self._next = tell, 1
-
-    def passed(self, part: int, whole: int) -> None:
-        """Say how much of the whole is done; more than one quarter may have passed."""
-        while self._next <= QUARTERS and part * QUARTERS >= self._next * whole:
-            if self._tell is not None:
-                self._tell(self._next / QUARTERS)
-            self._next += 1
 
 
 class TableFile(Protocol):
@@ -59,7 +43,7 @@ class TableFile(Protocol):
 
     @property
     def kind(self) -> str:
-        """Either "csv" or "parquet"."""
+        """Either "csv", "parquet", "feather" or "xlsx"."""
         ...
 
     @property
@@ -83,61 +67,10 @@ class TableFile(Protocol):
         ...
 
 
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn the system's refusals into one clear error."""
-    try:
-        yield
-    except PermissionError:
-        raise DataError(f"There is no permission to read {path}. Change its permissions, or copy it.") from None
-    except FileNotFoundError:
-        raise DataError(f"The file {path} does not exist. Check the path.") from None
-    except ValueError as error:  # a path with a null character
-        if isinstance(error, DataError):
-            raise
-        raise DataError("The path of the table is not one that the system knows. Check the path.") from None
-    except OSError:
-        raise DataError(f"{path} cannot be read from the disk. Check the disk, or copy the file again.") from None
-
-
-class _File:
-    """A file that is read more than once, and must be the same each time: else each pass sees other rows."""
-
-    def __init__(self, path: Path) -> None:
-        """Note size, times and place on the disk."""
-        self.path = path
-        self._seen = self._look()
-
-    def _look(self) -> tuple[int, ...]:
-        with readable(self.path):
-            status = self.path.stat()
-        # the second time cannot be set back, as copying programs do with the first
-        return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that is not the one that was opened."""
-        if self._look() != self._seen:
-            raise DataError(f"{self.path} changed after it was opened. Work on a copy that nobody writes to.")
-
-
-def _check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
-    for name in columns:
-        if name not in names:
-            raise DataError(f"{path} has no column {name!r}. Compare its header with the schema.")
-
-
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = [repr(name) for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"{path} has several columns named {', '.join(twice[:5])}. Every column needs its own name: rename them."
-        )
-
-
 # ----------------------------------------------------------------------------------------------------------------- text
 
 
-class TextTable(_File):
+class TextTable(DiskFile):
     """A text file with a header. Every cell arrives as text; an empty one is missing, a quoted empty one is "".
 
     See `sources/lines.py` for what a row is. Only the header may raise, or a gzip file that is damaged as a whole.
@@ -146,12 +79,13 @@ class TextTable(_File):
     kind = "csv"
     types = None
 
-    def __init__(self, path: Path, delimiter: str, *, zipped: bool, newlines_in_cells: bool = False) -> None:
-        """Read the header."""
+    def __init__(self, path: Path, form: TextForm, *, zipped: bool, numbers: Collection[str] = ()) -> None:
+        """Read the header; `numbers` are the columns in which a decimal mark may stand."""
         super().__init__(path)
-        self.zipped = zipped
-        self.names, self._start = self._header(delimiter, newlines_in_cells)
-        self._grammar = Grammar(delimiter, len(self.names), newlines_in_cells)
+        self.zipped, self._form, self._numbers = zipped, form, numbers
+        delimiter = form.delimiter or DELIMITERS[suffixes(path)[1]]
+        self.names, self._start = self._header(delimiter, form.newlines_in_cells)
+        self._grammar = Grammar(delimiter, len(self.names), form.newlines_in_cells)
 
     def _header(self, delimiter: str, newlines_in_cells: bool) -> tuple[tuple[str, ...], int]:
         """Return the names, and at which byte the rows begin."""
@@ -163,6 +97,8 @@ class TextTable(_File):
         if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2]:
             raise DataError(f"{self.path} seems to be UTF-16. Save it as UTF-8.")
         mark = len(BYTE_ORDER_MARK) if head.startswith(BYTE_ORDER_MARK) else 0
+        if mark and self._form.codec != UTF8:
+            raise DataError(f"{self.path} begins with the mark of UTF-8, and is said to be {self._form.encoding!r}.")
         blank = mark + len(head[mark:]) - len(head[mark:].lstrip(b"\r\n"))
         if not head[mark:].strip():
             raise DataError(f"{self.path} is empty: its first line must name the columns. Write the table again.")
@@ -171,7 +107,7 @@ class TextTable(_File):
         after = blank + len(line)
         whole = grammar.closed.fullmatch(line) and head[after : after + 1] in (b"", b"\r", b"\n")
         try:
-            names = next(csv.reader([line.decode("utf-8", "surrogateescape")], delimiter=delimiter))
+            names = next(csv.reader([self._letters(line)], delimiter=delimiter))
         except csv.Error:
             names = []
         if not names or not whole or after == HEADER_BYTES:
@@ -183,10 +119,17 @@ class TextTable(_File):
             "".join(names).encode()
         except UnicodeEncodeError:
             raise DataError(
-                f"{self.path} is not UTF-8. Convert it, for instance with: iconv -f latin1 -t utf-8."
+                f"{self.path} is not UTF-8. Say what it is, for instance with --encoding latin-1 or encoding='cp1252'."
             ) from None
-        _check_names(self.path, names)
+        check_names(self.path, names)
         return tuple(names), after + (2 if head[after : after + 2] == b"\r\n" else 1)
+
+    def _letters(self, line: bytes) -> str:
+        """Return the header's letters; what is none is half a character, or the sign for one."""
+        letters = None if self._form.codec == UTF8 else letters_of(self._form.codec)
+        if letters is None:
+            return line.decode(UTF8, "surrogateescape")
+        return "".join(letters[byte] for byte in line)
 
     def _open(self) -> BinaryIO:
         return gzip.open(self.path) if self.zipped else self.path.open("rb")  # type: ignore[return-value]
@@ -197,10 +140,11 @@ class TextTable(_File):
         """Yield columns as text. The pieces depend on the bytes of the file alone; nothing is kept."""
         import pyarrow as pa
 
-        _check_columns(self.path, self.names, columns)
+        check_columns(self.path, self.names, columns)
         self.check_unchanged()
         quarters = Quarters(progress)
-        reader = CellReader(self._grammar, self.names, columns)
+        translations = {name: self._form.translation(number=name in self._numbers) for name in columns}
+        reader = CellReader(self._grammar, self.names, columns, translations)
         with readable(self.path):
             raw = pa.OSFile(str(self.path))
         with raw as file, pa.CompressedInputStream(file, "gzip") if self.zipped else file as stream:
@@ -230,7 +174,7 @@ class TextTable(_File):
 # -------------------------------------------------------------------------------------------------------------- parquet
 
 
-class ParquetTable(_File):
+class ParquetTable(DiskFile):
     """A Parquet file. Cells arrive in its own types; text arrives with its dictionary, which is faster to encode."""
 
     kind = "parquet"
@@ -245,7 +189,7 @@ class ParquetTable(_File):
             schema, self._rows = file.schema_arrow, file.metadata.num_rows
         self.names: tuple[str, ...] = tuple(schema.names)
         self.types: tuple[pa.DataType, ...] = tuple(schema.types)
-        _check_names(path, self.names)
+        check_names(path, self.names)
 
     def batches(
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
@@ -254,13 +198,8 @@ class ParquetTable(_File):
         import pyarrow.types as pt
 
         types = dict(zip(self.names, self.types, strict=True))
-        _check_columns(self.path, self.names, columns)
-        for name in columns:
-            if pt.is_nested(types[name]):
-                raise DataError(
-                    f"Column {name!r} of {self.path} has the nested type {types[name]}. "
-                    "Spread it over plain columns, or declare it as Drop."
-                )
+        check_columns(self.path, self.names, columns)
+        check_plain(self.path, types, columns)
         self.check_unchanged()
         texts = [name for name in columns if pt.is_string(types[name]) or pt.is_large_string(types[name])]
         quarters, rows = Quarters(progress), 0
@@ -320,10 +259,10 @@ class ParquetTable(_File):
             ) from None
 
 
-def open_table(path: str | Path, *, newlines_in_cells: bool = False) -> TableFile:
+def open_table(path: str | Path, form: TextForm = USUAL_TEXT, *, numbers: Collection[str] = ()) -> TableFile:
     """Open a table by the end of its name. Reads the header or the footer, and no row.
 
-    In a text file every line is a record, unless `newlines_in_cells` says that quoted cells may hold line ends.
+    `form` says how a text file is written, `numbers` in which of its columns a decimal mark may stand.
 
     Examples:
         >>> open_table("nowhere.csv")
@@ -339,16 +278,21 @@ def open_table(path: str | Path, *, newlines_in_cells: bool = False) -> TableFil
         if not path.is_file():
             raise DataError(f"{path} is not a regular file. It is read more than once: save it as a file first.")
         with path.open("rb") as file:
-            magic = file.read(4)
-    if kind_of(path) == "parquet":
+            magic = file.read(6)
+    kind = kind_of(path)
+    told = next((name for begin, name in KINDS.items() if magic.startswith(begin)), "csv")
+    if kind != told and (told != "csv" or kind in KINDS.values()):
         if not magic:
-            raise DataError(f"{path} is empty, where a Parquet file is expected. Write the table again.")
-        if magic != b"PAR1":
+            raise DataError(f"{path} is empty, where a {TITLES[kind]} file is expected. Write the table again.")
+        if told == "csv":
             raise DataError(
-                f"{path} is not a Parquet file by its first bytes. If it is text, rename it to .csv or .tsv."
+                f"{path} is not a {TITLES[kind]} file by its first bytes. If it is text, rename it to .csv or .tsv."
             )
+        raise DataError(f"{path} is a {TITLES[told]} file by its first bytes. Rename it to {ENDING_OF[told]}.")
+    if kind == "parquet":
         return ParquetTable(path)
-    if magic == b"PAR1":
-        raise DataError(f"{path} is a Parquet file by its first bytes. Rename it to .parquet.")
-    zipped = magic[:2] == b"\x1f\x8b"
-    return TextTable(path, DELIMITERS[suffixes(path)[1]], zipped=zipped, newlines_in_cells=newlines_in_cells)
+    if kind == "feather":
+        return FeatherTable(path)
+    if kind == "xlsx":
+        return SheetTable(path)
+    return TextTable(path, form, zipped=magic[:2] == b"\x1f\x8b", numbers=numbers)

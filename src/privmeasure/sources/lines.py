@@ -14,7 +14,7 @@ gives as many records as it has lines gave one for each; other blocks are taken 
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,6 +23,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from privmeasure.tables.texts import Translation
 
 BLOCK_BYTES = 1 << 20
 """Bytes of text that are parsed at a time."""
@@ -174,12 +176,19 @@ class CellReader:
         {'sex': ['F', None, 'M']}
     """
 
-    def __init__(self, grammar: Grammar, names: Sequence[str], columns: Sequence[str]) -> None:
-        """Take the names of all columns in order, and those to read."""
+    def __init__(
+        self,
+        grammar: Grammar,
+        names: Sequence[str],
+        columns: Sequence[str],
+        translations: "Mapping[str, Translation | None] | None" = None,
+    ) -> None:
+        """Take the names of all columns in order, those to read, and what is to be done to the letters of some."""
         import pyarrow as pa
         import pyarrow.csv as pc
 
         self._grammar, self._columns = grammar, list(columns)
+        self._translations = [(translations or {}).get(name) for name in columns]
         numbers = [str(i) for i in range(grammar.width)]
         kept = [numbers[names.index(name)] for name in columns]
         delimiter = grammar.delimiter
@@ -235,4 +244,7 @@ class CellReader:
         options = pc.ReadOptions(block_size=len(text) + 1, use_threads=False)
         table = pc.read_csv(pa.py_buffer(text), options, self._parse, self._convert)
         rows = table.slice(0, max(table.num_rows - 1, 0))
-        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in rows.columns], self._columns)
+        cells = [column.combine_chunks() for column in rows.columns]
+        # private letters, byte by byte: no cell looks at another
+        cells = [c if t is None else t.apply(c) for c, t in zip(cells, self._translations, strict=True)]
+        return pa.RecordBatch.from_arrays(cells, self._columns)

@@ -6,26 +6,97 @@ two values of a category are at distance 1 until every one stands alone. So cate
 a table with many columns has few cuts for each.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from privmeasure.domains import Domain, Nullable, Product
-from privmeasure.plans.plan import Plan
 from privmeasure.plans.promise import Promise
+from privmeasure.tables.columns.base import MISSING, DataColumn
 from privmeasure.tables.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnResolution:
-    """How many cuts a column gets, and how finely they tell its values apart, in its own units."""
+class LostCells:
+    """What becomes of the cells of a column that have no value of its own: by its declaration alone, so it is public.
+
+    `missing` are cells that hold nothing, `unread` those that cannot be read or hold what is not declared.
+    """
 
     name: str
-    cuts: int
-    text: str
+    missing: str
+    unread: str
+
+    @property
+    def stay(self) -> bool:
+        """Whether all of them stay missing."""
+        return self.missing == self.unread == MISSING
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value."""
-        return {"name": self.name, "cuts": self.cuts, "resolution": self.text}
+        return {"name": self.name, "missing": self.missing, "unread": self.unread}
+
+
+def lost_cells(schema: Schema) -> list[LostCells]:
+    """Return where missing and unread cells of each column would go: what is no fact must not become one unseen.
+
+    Examples:
+        >>> from privmeasure.tables import Category, Number
+        >>> schema = Schema({"creatinine": Number(0, 20), "cause": Category(["heart", "other"], nullable=True)})
+        >>> [(cells.missing, cells.unread) for cells in lost_cells(schema)]
+        [('0', '0'), ('missing', 'missing')]
+    """
+    return [LostCells(name, c.becomes(), c.becomes(c.stray)) for name, c in schema.data.items()]
+
+
+def undecided_advice(schema: Schema, undecided: Sequence[str]) -> list[str]:
+    """Return a warning of the columns whose file does not say whether cells may be missing."""
+    names = [name for name in schema.data if name in undecided]
+    if not names:
+        return []
+    return [
+        f"{listed(names)} {'does' if len(names) == 1 else 'do'} not say whether cells may be missing. nullable = false "
+        "is taken: a missing cell becomes a value, as if it had been measured. Write nullable = true, or false, in the "
+        "schema."
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnResolution:
+    """How many cuts a column gets, how finely they tell its values apart, and what is guaranteed, in its own units.
+
+    `node` is the column's tree among those of the plan, `range` how far apart its values are at most, as that tree
+    measures distance, and `guarantee` the bound for its tree, which holds for each of its columns.
+    """
+
+    name: str
+    node: int
+    cuts: int
+    text: str
+    range: float
+    guarantee: float
+    column: DataColumn
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether nothing is guaranteed of the column: the cells are there, but noise may be all that is in them."""
+        return self.range > 0 and self.guarantee >= self.range
+
+    @property
+    def resolved(self) -> str:
+        """How finely values are told apart, and whether the guarantee supports it."""
+        return f"{self.text} (the guarantee says nothing)" if self.vacuous else self.text
+
+    def in_units(self, distance: float) -> str:
+        """Say a distance of the column's tree in the units of the column."""
+        if self.range <= 0:
+            return "exact"
+        return "says nothing" if distance >= self.range else self.column.in_units(distance / self.range)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        found = {"name": self.name, "cuts": self.cuts, "resolution": self.text, "vacuous": self.vacuous}
+        return found | {"guarantee": self.guarantee / self.range if self.range > 0 else 0.0}
 
 
 def resolutions(schema: Schema, plan: Promise) -> list[ColumnResolution]:
@@ -39,19 +110,17 @@ def resolutions(schema: Schema, plan: Promise) -> list[ColumnResolution]:
         >>> [(column.name, column.cuts, column.text) for column in resolutions(schema, plan)]
         [('age', 3, 'about 16 years'), ('sex', 1, 'single values')]
     """
-    if plan.joint:
-        cuts = list(schema.domain.cuts(plan.trees[0].depth))
-    else:
-        cuts = [count for node in zip(schema.node_domain.factors, plan.trees, strict=True) for count in _cuts(*node)]
-    return [
-        ColumnResolution(name, count, column.fineness(count))
-        for (name, column), count in zip(schema.data.items(), cuts, strict=True)
-    ]
-
-
-def _cuts(node: Domain, plan: Plan) -> list[int]:
-    """Return the cuts of the columns of one node: a group shares those of its tree."""
-    return list(node.cuts(plan.depth)) if isinstance(node, Product) else [plan.depth]
+    nodes: Sequence[Domain] = [schema.domain] if plan.joint else schema.node_domain.factors
+    columns, found = iter(schema.data.items()), []
+    for i, (node, tree) in enumerate(zip(nodes, plan.trees, strict=True)):
+        parts = [(1.0, node, tree.depth)]
+        if isinstance(node, Product):  # its columns share the cuts of one tree
+            parts = list(zip(node.weights, node.factors, node.cuts(tree.depth), strict=True))
+        for weight, factor, cuts in parts:
+            name, column = next(columns)
+            wide = weight * factor.diameter(0)
+            found.append(ColumnResolution(name, i, cuts, column.fineness(cuts), wide, tree.guarantee, column))
+    return found
 
 
 def advice(schema: Schema, plan: Promise) -> list[str]:
@@ -66,7 +135,7 @@ def advice(schema: Schema, plan: Promise) -> list[str]:
     if blind:
         paid = float(plan.privacy.epsilon * plan.rows / plan.privacy.sensitivity)
         warnings.append(
-            f"{_listed(blind)} {'gets' if len(blind) == 1 else 'get'} no cut: {plan.rows:,} rows at epsilon "
+            f"{listed(blind)} {'gets' if len(blind) == 1 else 'get'} no cut: {plan.rows:,} rows at epsilon "
             f"{float(plan.privacy.epsilon):g} (about {paid:,.3g} units of signal) pay for {depth} cuts, and there "
             f"are {len(found)} columns. Such a column comes out spread over its declared range. Choose fewer columns "
             "with --columns, give those that matter a larger weight in the schema, or use --mechanism columns."
@@ -77,8 +146,8 @@ def advice(schema: Schema, plan: Promise) -> list[str]:
     if open_ones and others and all(_told(column, domains[column.name]) <= 1 for column in others):
         taken = sum(column.cuts for column in many)
         warnings.append(
-            f"Categories take {taken} of {depth} cuts, and the values of {_listed(open_ones)} are still not told "
-            f"apart: they stay at distance 1 until each stands alone. {_listed([c.name for c in others])} "
+            f"Categories take {taken} of {depth} cuts, and the values of {listed(open_ones)} are still not told "
+            f"apart: they stay at distance 1 until each stands alone. {listed([c.name for c in others])} "
             f"{'stays' if len(others) == 1 else 'stay'} coarse for it. Give categories a weight below 1 in the schema "
             "(weight = 0.1), an order or a taxonomy, leave some out with --columns, or use --mechanism columns."
         )
@@ -102,9 +171,10 @@ def _blind_columns(schema: Schema, plan: Promise) -> list[str]:
     if not blind:
         return []
     return [
-        f"For {_listed(blind)} the guarantee says nothing: {plan.rows:,} rows at epsilon "
-        f"{float(plan.privacy.epsilon):g} are shared by {len(schema.nodes)} columns. Choose fewer columns with "
-        "--columns, or spend more epsilon."
+        f"For {listed(blind)} the guarantee says nothing: {plan.rows:,} rows at epsilon "
+        f"{float(plan.privacy.epsilon):g} are shared by {sum(1 for own in plan.trees if own.levels)} columns"
+        f"{' (a group counts as one)' if schema.groups else ''}. Choose fewer columns with --columns, or spend more "
+        "epsilon."
     ]
 
 
@@ -113,9 +183,9 @@ def _told(column: ColumnResolution, domain: Domain) -> int:
     return column.cuts - isinstance(domain, Nullable)
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Sequence[str], *, quoted: bool = True) -> str:
     """Return names in a row, at most five of them."""
-    shown = [repr(name) for name in names[:5]]
+    shown = [repr(name) if quoted else name for name in names[:5]]
     if len(names) > 5:
         return f"{', '.join(shown)} and {len(names) - 5} more columns"
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

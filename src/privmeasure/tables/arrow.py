@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NUMBER = r"^[+-]?(?:[0-9.]|[iI][nN][fF]|[nN][aA][nN])[0-9.eE+\-a-zA-Z()_]*$"
 """What every text that Arrow reads as a number looks like, and some that it does not."""
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+"""Of a duration in each second."""
 DATE = r"^-?[0-9]{4,}-[0-9]{2}-[0-9]{2}$"
 NAIVE = r"^-?[0-9]{4,}-[0-9]{2}-[0-9]{2}(?:[ T][0-9:.]+)?$"
 ZONED = r"^-?[0-9]{4,}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+ ?(?:Z|[+-][0-9:]+)$"
@@ -66,11 +68,11 @@ def describe_type(type: "pa.DataType") -> str:
         (is_text, "text"),
         (pt.is_boolean, "true/false"),
         (pt.is_integer, "whole numbers"),
+        (pt.is_duration, "durations"),
         (is_number, "numbers"),
         (pt.is_date, "dates"),
         (pt.is_timestamp, "dates with times"),
         (pt.is_time, "times of day"),
-        (pt.is_duration, "durations"),
         (pt.is_nested, "lists or records"),
     ):
         if test(plain):
@@ -141,7 +143,7 @@ def absent(array: "pa.Array") -> Bools:
 
 
 def numbers(array: "pa.Array") -> Floats:
-    """Return numbers, or texts that are numbers, as floats; NaN for null and whatever is no number."""
+    """Return numbers, texts that are numbers, or the seconds of durations; NaN for null and whatever is no number."""
     import pyarrow as pa
     import pyarrow.types as pt
 
@@ -150,6 +152,8 @@ def numbers(array: "pa.Array") -> Floats:
         return floats(cast_texts(array, pa.float64(), NUMBER))
     if pt.is_boolean(kind):
         return floats(array.cast(pa.uint8()).cast(pa.float64()))
+    if pt.is_duration(kind):
+        return floats(array.cast(pa.int64()).cast(pa.float64(), safe=False)) / TICKS[kind.unit]
     if is_number(kind):
         return floats(array if pt.is_float64(kind) else array.cast(pa.float64(), safe=False))
     return np.full(len(array), np.nan)
@@ -273,6 +277,10 @@ def number_cells(values: Floats, type: "pa.DataType | None") -> "pa.Array":
 
     missing = np.isnan(values)
     mask = missing if missing.any() else None
+    if type is not None and pt.is_duration(type):  # values are seconds
+        with np.errstate(over="ignore"):
+            ticks = values * TICKS[type.unit]
+        return pa.array(round_within(ticks, -(1 << 62), 1 << 62), pa.int64(), mask=mask).cast(type)
     if type is None or pt.is_float64(type) or not is_number(type):
         return pa.array(values, pa.float64(), mask=mask)
     if pt.is_floating(type):

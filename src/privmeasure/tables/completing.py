@@ -12,7 +12,7 @@ from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
 from privmeasure.tables.columns.derived import Derived
 from privmeasure.tables.columns.fields import ColumnError, UnfilledError, did_you_mean
-from privmeasure.tables.columns.kinds import COLUMN_KINDS, from_fields
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, from_fields, lacks_data
 from privmeasure.tables.dictionaries import NO, YES, read_values
 from privmeasure.tables.toml import key_lines, value_text
 
@@ -39,7 +39,7 @@ def find_gaps(text: str) -> list[Gap]:
         Gap(name, field, _what(fields, field), lines["columns", name, field])
         for name, fields in _columns(text).items()
         for field, value in fields.items()
-        if value == TO_FILL_IN and field in _needed()
+        if value == TO_FILL_IN and field in _needed() and not (field == "nullable" and lacks_data(fields.get("type")))
     ]
     return sorted(found, key=lambda gap: gap.line)
 

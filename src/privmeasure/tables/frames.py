@@ -2,8 +2,9 @@
 
 What a frame is converted to depends on its types, never on its values. A column of Python objects, whose type only its
 values would tell, becomes text. So do the categories of a pandas column, which are often just the values that occur.
-The float64 of pandas, which it also gives to a column without a single value, tells nothing about a column. The index
-of a pandas frame is left behind, and the one that comes out is new.
+The float64 of pandas, which it also gives to a column without a single value, tells nothing about a column. An index of
+a pandas frame that has a name is a column like any other, which the schema must declare, and comes out as an index. One
+without a name is left behind, and the one that comes out is new: values of an index are never copied.
 """
 
 import math
@@ -40,6 +41,8 @@ class FrameKind:
     labels: tuple[Any, ...] = ()
     types: "tuple[pa.DataType | None, ...]" = ()
     dtypes: tuple[Any, ...] = ()
+    index: tuple[str, ...] = ()
+    """The columns that were the index of a pandas frame."""
 
     def __str__(self) -> str:
         """Name the library."""
@@ -62,7 +65,9 @@ def to_arrow(frame: Any) -> "tuple[pa.Table, FrameKind]":
     if isinstance(frame, pa.RecordBatch):
         frame = pa.table(frame)
     if isinstance(frame, pa.Table) or nw.dependencies.is_pandas_dataframe(frame):
-        _check_labels(frame.column_names if isinstance(frame, pa.Table) else list(frame.columns))
+        _check_labels(
+            frame.column_names if isinstance(frame, pa.Table) else [*_index_levels(frame).values(), *frame.columns]
+        )
     try:
         outer = nw.from_native(frame)
     except TypeError:
@@ -137,12 +142,44 @@ def _from_pandas(frame: Any) -> "tuple[pa.Table, FrameKind]":
 
     if frame.columns.nlevels > 1:
         raise DataError("The data have columns with several levels of names. Give each column one name.")
-    labels = tuple(frame.columns)
-    names, dtypes = tuple(map(str, labels)), tuple(frame.dtypes)
-    columns = [_pandas_column(frame.iloc[:, i], names[i]) for i in range(len(names))]
+    levels = _index_levels(frame)
+    _tell_of_index(frame.index)
+    labels = (*levels.values(), *frame.columns)
+    cells = [_as_series(frame.index.get_level_values(i)) for i in levels]
+    cells += [frame.iloc[:, i] for i in range(frame.shape[1])]
+    names, dtypes = tuple(map(str, labels)), tuple(series.dtype for series in cells)
+    columns = [_pandas_column(series, name) for series, name in zip(cells, names, strict=True)]
     hints = tuple("category" if hasattr(dtype, "categories") else dtype for dtype in dtypes)
-    kind = FrameKind("pandas", names, labels, tuple(type for _, type in columns), hints)
+    kind = FrameKind("pandas", names, labels, tuple(type for _, type in columns), hints, names[: len(levels)])
     return pa.table([array for array, _ in columns], names=list(names)), kind
+
+
+def _index_levels(frame: Any) -> dict[int, Any]:
+    """Return the levels of an index that have a name, by their number."""
+    return {i: label for i, label in enumerate(frame.index.names) if label is not None}
+
+
+def _as_series(level: Any) -> Any:
+    """Return a level of an index as a column of its own dtype, which pandas would else infer from values."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    return pd.Series(level.array, dtype=level.dtype)
+
+
+def _tell_of_index(index: Any) -> None:
+    """Warn of an index that is left behind, unless it may be row numbers. By its types, which are public.
+
+    Whether it is a RangeIndex must not matter: pandas makes one of the numbers of some rows if their distances happen
+    to be equal.
+    """
+    levels = [index.get_level_values(i) for i, label in enumerate(index.names) if label is None]
+    if any(getattr(level.dtype, "kind", "O") not in "iu" for level in levels):
+        warnings.warn(
+            "The index of the dataframe has no name and was left behind. If it belongs to the data, name it "
+            "(df.rename_axis) and declare it in the schema like a column.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _pandas_column(series: Any, name: str) -> "tuple[pa.Array | pa.ChunkedArray, pa.DataType | None]":
@@ -222,7 +259,7 @@ def _category_text(cell: Any) -> str | None:
         >>> _category_text(pd.Interval(0.0, 1.0)), _category_text(np.complex128(2))
         ('(0, 1]', '2')
     """
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     try:
         if isinstance(cell, pd.Interval):  # pandas gives all of them the type of one
@@ -251,7 +288,8 @@ def _to_pandas(table: "pa.Table", kind: FrameKind) -> Any:
     columns = [_series(table.column(name), dtypes.get(name)) for name in table.column_names]
     frame = pd.DataFrame(dict(enumerate(columns)), index=pd.RangeIndex(table.num_rows))
     frame.columns = pd.Index([labels.get(name, name) for name in table.column_names])
-    return frame
+    index = [labels[name] for name in kind.index if name in table.column_names]
+    return frame.set_index(index) if index else frame
 
 
 def _series(column: "pa.ChunkedArray", dtype: Any) -> Any:

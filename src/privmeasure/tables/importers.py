@@ -60,7 +60,7 @@ def _frictionless_column(entry: Mapping[str, Any]) -> Sketch:
         bounds=_stated(limits, low="minimum", high="maximum"),
         values=values if isinstance(values, list) and kind != "boolean" else None,
         format={} if form in ("default", "any", None) else {"format": form},
-        common={} if limits.get("required") is True else {"nullable": True},
+        common={"nullable": limits.get("required") is not True},
     )
     return first_answer(lambda kind: kind.imported(field)) or (
         (Drop.sketch(), "")

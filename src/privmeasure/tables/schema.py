@@ -245,7 +245,7 @@ class Schema:
         if more > 0:
             problems[MOST_PROBLEMS:] = [f"And {more} more of the kind."]
         if problems and len(names) == 1 and (found := [mark for mark in ",;\t|" if mark in names[0]]):
-            problems.insert(0, f"Is the delimiter {found[0]!r}? Only commas (.csv) and tabs (.tsv) are read.")
+            problems.insert(0, f"Is the delimiter {found[0]!r}? Say so, with --delimiter or delimiter=.")
         if problems:
             raise SchemaError(*problems)
 

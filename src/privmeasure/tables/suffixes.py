@@ -1,4 +1,4 @@
-"""What the end of a file's name says: CSV (comma, tab, gzip) or Parquet."""
+"""What the end of a file's name says: CSV (comma, tab, gzip), Parquet, Feather or a sheet (xlsx)."""
 
 from pathlib import Path
 from typing import Literal
@@ -6,15 +6,21 @@ from typing import Literal
 from privmeasure.errors import ArgumentError
 
 DELIMITERS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
-PARQUET = {".parquet", ".pq"}
-ENDINGS = ".csv, .tsv, .csv.gz, .tsv.gz or .parquet"
+OTHERS: dict[str, Literal["parquet", "feather", "xlsx"]] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".xlsx": "xlsx",
+}
+ENDINGS = ".csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather or .xlsx"
 
 
-def kind_of(path: str | Path) -> Literal["csv", "parquet"]:
+def kind_of(path: str | Path) -> Literal["csv", "parquet", "feather", "xlsx"]:
     """Return what kind of file a name stands for, or refuse an ending that stands for none."""
     stem, suffix = suffixes(Path(path))
-    if suffix in PARQUET:
-        return "parquet"
+    if suffix in OTHERS:
+        return OTHERS[suffix]
     if suffix in DELIMITERS:
         return "csv"
     raise ArgumentError(f"The file {path} has the ending {stem!r}, which is none of {ENDINGS}. Rename or convert it.")

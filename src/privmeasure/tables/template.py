@@ -12,7 +12,7 @@ from privmeasure.tables.columns.base import TO_FILL_IN, Sketch, Types
 from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.columns.fields import ColumnError, UnfilledError, told_on_a_screen
 from privmeasure.tables.columns.fixed import Drop
-from privmeasure.tables.columns.kinds import COLUMN_KINDS, Column, first_answer, from_fields
+from privmeasure.tables.columns.kinds import COLUMN_KINDS, Column, first_answer, from_fields, lacks_data
 from privmeasure.tables.frames import FrameKind, to_arrow
 from privmeasure.tables.guessing import CHECK_IT, guess_by_name, places_by_name
 from privmeasure.tables.toml import table_text
@@ -29,7 +29,8 @@ GUIDE = """\
 #
 # type is one of
 {kinds}
-# nullable = true where cells may be missing. weight = 2 makes a column count twice as much as the others.
+# nullable = true where cells may be missing; if it is false, a missing cell becomes a value.
+# weight = 2 makes a column count twice as much as the others.
 # If a person may have several rows: format = 2, person = "NAME" below it, and drop the column of that name.
 """
 FROM_HEADER = "this template was made from names and storage types alone, and no value was looked at."
@@ -85,14 +86,19 @@ def template(names: Sequence[str], types: Types | None = None, *, guess: bool = 
 
     Examples:
         >>> import pyarrow as pa
-        >>> print(template(["age"], [pa.int64()])[-52:])
+        >>> print(template(["age"], [pa.int64()])[-67:])
         [columns.age]
         type = "integer"
         low = "?"
         high = "?"
+        nullable = "?"
         <BLANKLINE>
     """
-    return draft(names, types, guess=guess).to_toml()
+    known = draft(names, types, guess=guess)
+    for fields in known.columns.values():
+        if not lacks_data(fields["type"]):  # whether cells may be missing is to be decided, never assumed
+            fields.setdefault("nullable", TO_FILL_IN)
+    return known.to_toml()
 
 
 def draft(names: Sequence[str], types: Types | None = None, *, guess: bool = False) -> Draft:

@@ -18,6 +18,7 @@ from privmeasure.tables.columns.kinds import (
     disagreements,
     format_problem,
     from_fields,
+    lacks_data,
     schema_format,
     to_fields,
 )
@@ -40,6 +41,16 @@ def read_schema(path: str | Path) -> Declared:
     except UnicodeDecodeError:
         raise SchemaError(f"{path} is not a text in UTF-8. Is it the data? Give the schema, a TOML file.") from None
     return parse_schema(text, path.name, path.parent)
+
+
+def undecided_columns(path: str | Path) -> list[str]:
+    """Return the columns of a valid schema file that do not say whether cells may be missing: false is taken."""
+    tree = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+    return [
+        name
+        for name, fields in tree["columns"].items()
+        if not {"nullable", "derive"} & fields.keys() and not lacks_data(fields.get("type"))
+    ]
 
 
 def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:

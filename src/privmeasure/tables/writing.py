@@ -1,4 +1,4 @@
-"""Tables into files, by the end of their names: CSV (comma, tab, gzip) and Parquet, complete or not at all."""
+"""Tables into files, by the end of their names: CSV (comma, tab, gzip), Parquet, Feather, xlsx; whole or not at all."""
 
 import csv
 import errno
@@ -6,14 +6,16 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from privmeasure.errors import ArgumentError
-from privmeasure.outputs import TAKEN, check_place, part_beside
-from privmeasure.tables.arrow import unroll, unwrap
-from privmeasure.tables.suffixes import DELIMITERS, PARQUET, kind_of, suffixes
+from privmeasure.outputs import TAKEN, check_place, is_stream, part_beside, put
+from privmeasure.tables.arrow import number_cells, numbers, unroll, unwrap
+from privmeasure.tables.sheets import SheetSink, library
+from privmeasure.tables.suffixes import DELIMITERS, kind_of, suffixes
+from privmeasure.tables.texts import UTF8, TextForm
 from privmeasure.threads import Progress
 
 if TYPE_CHECKING:
@@ -23,15 +25,16 @@ if TYPE_CHECKING:
 def write_table(
     path: str | Path,
     batches: "Iterable[pa.Table]",
+    form: TextForm | None = None,
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
     rows: int | None = None,
 ) -> int:
-    """Write tables one after the other into one file, by the end of its name: CSV, TSV, gzip of them, or Parquet.
+    """Write tables one after the other into one file, by the end of its name: CSV, TSV, Parquet, Feather or xlsx.
 
-    Returns how many rows were written. With the number of `rows` that will come at most, a public one, `progress` is
-    told of them as ("write", fraction).
+    `form` says how text is to be written. Returns how many rows were written. With the number of `rows` that will come
+    at most, a public one, `progress` is told of them as ("write", fraction).
 
     The file is written beside its place and renamed when it is complete: nothing is left after an error or an
     interruption. Doubles are written with the fewest digits that give them back, text is quoted where it must be.
@@ -55,7 +58,7 @@ def write_table(
         raise ArgumentError("write_table needs at least one table, which may have no rows, for the names of columns.")
     with part_beside(path) as beside:
         with _writable(path):
-            sink = _Sink(path, beside, first)
+            sink = _sink(path, beside, first, form or TextForm())
         try:
             table, written = first, 0
             while table is not None:
@@ -69,47 +72,82 @@ def write_table(
             with _writable(path):
                 sink.close()
         with _writable(path):
-            if not overwrite and path.exists():  # it came into being while we wrote
+            if not overwrite and path.exists() and not is_stream(path):  # it came into being while we wrote
                 raise FileExistsError(TAKEN.format(path=path))
-            beside.replace(path)
+            put(beside, path)
     return written
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> None:
     """Refuse a place where no table can be written, before any work is done."""
-    kind_of(path)
+    check_kind(path)
     check_place(Path(path), overwrite=overwrite)
 
 
-class _Sink:
+def check_kind(path: str | Path) -> None:
+    """Refuse a name that stands for no kind of table, or for one that needs a library which is not there."""
+    if kind_of(path) == "xlsx":
+        library()
+
+
+class _Sink(Protocol):
     """An open file of one of the kinds."""
 
-    def __init__(self, path: Path, beside: Path, first: "pa.Table") -> None:
+    def write(self, table: "pa.Table") -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _sink(path: Path, beside: Path, first: "pa.Table", form: TextForm) -> _Sink:
+    kind = kind_of(path)
+    if kind == "csv":
+        return _TextSink(path, beside, first, form)
+    return SheetSink(beside, first) if kind == "xlsx" else _ArrowSink(kind, beside, first)
+
+
+class _ArrowSink:
+    """A Parquet or a Feather file."""
+
+    def __init__(self, kind: str, beside: Path, first: "pa.Table") -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        stem, suffix = suffixes(path)
-        self._files = [pa.OSFile(str(beside), "wb")]
-        self._parquet: Any = None
-        if suffix in PARQUET:
-            schema = _with(first, unroll).schema
-            self._parquet = pq.ParquetWriter(self._files[0], schema, compression="zstd")
-            return
-        if stem.endswith(".gz"):
-            self._files.append(pa.CompressedOutputStream(self._files[0], "gzip"))
-        self._delimiter = DELIMITERS[suffix]
-        header = io.StringIO()
-        csv.writer(header, delimiter=self._delimiter, lineterminator="\n").writerow(first.column_names)
-        self._files[-1].write(header.getvalue().encode())
+        self._file, schema = pa.OSFile(str(beside), "wb"), _with(first, unroll).schema
+        if kind == "parquet":
+            self._writer: Any = pq.ParquetWriter(self._file, schema, compression="zstd")
+        else:
+            self._writer = pa.ipc.new_file(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def write(self, table: "pa.Table") -> None:
-        if self._parquet is not None:
-            self._parquet.write_table(_with(table, unroll))
-            return
+        self._writer.write_table(_with(table, unroll))
+
+    def close(self) -> None:
+        self._writer.close()
+        self._file.close()
+
+
+class _TextSink:
+    """A text file, perhaps compressed."""
+
+    def __init__(self, path: Path, beside: Path, first: "pa.Table", form: TextForm) -> None:
+        import pyarrow as pa
+
+        stem, suffix = suffixes(path)
+        self._files = [pa.OSFile(str(beside), "wb")]
+        if stem.endswith(".gz"):
+            self._files.append(pa.CompressedOutputStream(self._files[0], "gzip"))
+        self._form, self._delimiter = form, form.delimiter or DELIMITERS[suffix]
+        header = io.StringIO()
+        csv.writer(header, delimiter=self._delimiter, lineterminator="\n").writerow(first.column_names)
+        self._files[-1].write(self._encoded(header.getvalue()))
+
+    def write(self, table: "pa.Table") -> None:
         import pyarrow as pa
         import pyarrow.csv as pc
 
-        table = _with(table, unwrap)
+        table = _with(_with(table, unwrap), _seconds)
+        if self._form.decimal != ".":
+            table = _with(table, _with_commas)
         views = [i for i, field in enumerate(table.schema) if pa.types.is_string_view(field.type)]
         for i in views:  # the CSV writer does not know them
             table = table.set_column(i, table.field(i).name, table.column(i).cast(pa.large_string()))
@@ -120,11 +158,23 @@ class _Sink:
             quoting_style="needed" if quotes else "none",  # "needed" quotes all text, none the rest
             batch_size=1 << 14,
         )
-        pc.write_csv(table, self._files[-1], options)
+        if self._form.codec == UTF8:
+            pc.write_csv(table, self._files[-1], options)
+            return
+        block = pa.BufferOutputStream()
+        pc.write_csv(table, block, options)
+        self._files[-1].write(self._encoded(block.getvalue().to_pybytes().decode()))
+
+    def _encoded(self, text: str) -> bytes:
+        try:
+            return text.encode(self._form.codec)
+        except UnicodeEncodeError:  # public letters: of the schema
+            raise ArgumentError(
+                f"A name or a value of the table has a letter that {self._form.encoding!r} does not have. Write it as "
+                "utf-8."
+            ) from None
 
     def close(self) -> None:
-        if self._parquet is not None:
-            self._parquet.close()
         for file in reversed(self._files):
             file.close()
 
@@ -132,6 +182,27 @@ class _Sink:
 def _with(table: "pa.Table", change: "Callable[[pa.ChunkedArray], pa.ChunkedArray]") -> "pa.Table":
     """Return a table with every column changed."""
     return table.from_arrays([change(column) for column in table.columns], table.column_names)
+
+
+def _seconds(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return durations as seconds; other columns as they are."""
+    import pyarrow as pa
+
+    if not pa.types.is_duration(column.type):
+        return column
+    return pa.chunked_array([number_cells(numbers(chunk), None) for chunk in column.chunks], pa.float64())
+
+
+def _with_commas(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return numbers that have a decimal point as texts with a decimal comma; other columns as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as pt
+
+    plain = column.type.value_type if pt.is_dictionary(column.type) else column.type
+    if not (pt.is_floating(plain) or pt.is_decimal(plain)):
+        return column
+    return pc.replace_substring(column.cast(plain).cast(pa.string()), ".", ",")
 
 
 def _needs_quotes(column: "pa.ChunkedArray", delimiter: str) -> bool:

@@ -1,21 +1,25 @@
 """The size of a signed mass on the cells of a level, total 0: W1 between its positive and its negative part.
 
-Exact in closed form on lines, circles and categories; by a flow on grids and on a few cells of any other space. Masses
-are real numbers here, and every result is an upper bound: what rounding to whole numbers can cost is added.
+In closed form on lines, circles and categories, exact but where lines and circles have a missing branch; by a flow on
+grids and on a few cells of any other space. Masses are real numbers here, and every result is an upper bound: what
+rounding to whole numbers can cost is added.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privmeasure.domains import Box, Categories, Cells, Circle, Domain, Floats, Integers
+from privmeasure.domains import Box, Categories, Cells, Circle, Domain, Floats, Integers, Nullable
 from privmeasure.transport.flow import Grid, grid_arcs, min_cost_flow, whole_costs
 from privmeasure.transport.line import hierarchy_wasserstein
 
 Norm = Callable[[Floats], float]
 """Takes the masses of all 2^level cells, 0 where a cell does not exist."""
+
+Indices = NDArray[np.int64]
 
 MASS_UNITS = 1 << 34
 """Real masses become so many whole units in all."""
@@ -26,7 +30,9 @@ MOST_PAIRED = 1 << 8
 
 
 def has_closed_form(domain: Domain) -> bool:
-    """Say whether `cell_norm` is exact at any size: on lines, circles and categories."""
+    """Say whether `cell_norm` is cheap at any size: on lines, circles and categories, with a missing branch or not."""
+    if isinstance(domain, Nullable):
+        return has_closed_form(domain.domain)
     return isinstance(domain, Integers | Circle | Categories) or (isinstance(domain, Box) and domain.width == 1)
 
 
@@ -50,6 +56,8 @@ def cell_norm(domain: Domain, level: int) -> Norm:
     cells = cells[domain.exists(cells, level)]
     if len(cells) == 1:
         return lambda mass: 0.0
+    if isinstance(domain, Nullable) and has_closed_form(domain):
+        return _or_missing(domain, level)
     if isinstance(domain, Circle):
         return _circle(domain.diameter(0) * 2.0 ** (1 - level))
     if isinstance(domain, Categories):
@@ -86,6 +94,36 @@ def _line(domain: Domain, cells: Cells, level: int) -> Norm:
     return lambda mass: float(np.abs(np.cumsum(mass[places])[:-1]) @ gaps)
 
 
+def _or_missing(domain: Nullable, level: int) -> Norm:
+    """Return the norm of a missing branch beside a line, a circle or categories.
+
+    Missing is as far from every point as two points are at most, so what is too much or too little in it, t, comes
+    from anywhere at the same price: t gaps, and the norm of what is present less some mass r >= 0 of total t. Every r
+    gives an upper bound. On a line the best r has the cumulative sums nearest to F, those of what is present, among all
+    that grow from 0 to t; taken here is the middle between the least growing function above F and the greatest below.
+    """
+    inner, gap, half = domain.domain, domain.diameter(0), 1 << (level - 1)
+    if isinstance(inner, Categories):  # one value more, that no group of the taxonomy has
+        cells = np.arange(half, dtype=np.uint64)
+        places = cells[inner.exists(cells, level - 1)].view(np.int64)
+        centres = inner.centre(places.view(np.uint64), level - 1)[:, 0].astype(np.int64)
+        groups = [(diameter, np.append(group[centres], group.max() + 1)) for diameter, group in inner.taxonomy]
+        return _hierarchy(np.append(places, half), [*groups, (gap, np.zeros(len(places) + 1, np.int64))])
+    present = cell_norm(inner, level - 1)
+
+    def norm(mass: Floats) -> float:
+        sums = np.cumsum(mass[:half])
+        total = float(sums[-1])
+        sums = sums if total >= 0 else -sums
+        growing = (np.maximum.accumulate(sums) + np.minimum.accumulate(sums[::-1])[::-1]) / 2
+        growing = np.clip(growing, 0.0, abs(total))
+        growing[-1] = abs(total)
+        taken = np.diff(growing, prepend=0.0)
+        return gap * abs(total) + present(mass[:half] - (taken if total >= 0 else -taken))
+
+    return norm
+
+
 def _circle(arc: float) -> Norm:
     """Return min over c of arc sum_i |F_i - c|: the best c is a median of the cumulative sums F."""
 
@@ -99,8 +137,10 @@ def _circle(arc: float) -> Norm:
 def _categories(domain: Categories, cells: Cells, level: int) -> Norm:
     places, centres = cells.view(np.int64), domain.centre(cells, level)[:, 0].astype(np.int64)
     groups = [(diameter, group[centres]) for diameter, group in domain.taxonomy]
-    partitions = [*groups, (1.0, np.zeros(len(cells), np.int64))]
+    return _hierarchy(places, [*groups, (1.0, np.zeros(len(cells), np.int64))])
 
+
+def _hierarchy(places: Indices, partitions: Sequence[tuple[float, Indices]]) -> Norm:
     def norm(mass: Floats) -> float:
         balanced = mass[places]
         return hierarchy_wasserstein(balanced - balanced.mean(), partitions)  # the mean is 0 but for rounding

@@ -65,7 +65,9 @@ def test_it_speaks_plainly():
     text = str(example())
     assert "nothing is promised for the joint distribution" in text
     assert "for other pairs nothing is promised" in " ".join(text.split())
-    assert "columns: 7" in text
+    assert "a private tree of columns: 6 in all" in text
+    assert "and 1 with a single value, which costs nothing" in text
+    assert "measured   columns: 6 " in text
     assert example().vacuous
     assert example().guarantee == example().diameter
     assert "the number of rows" not in str(example(neighbours="replace"))

@@ -36,7 +36,13 @@ DOMAINS = {
     "product": (Product([Integers(0, 4), Categories(3)]), 5),
     "missing": (Product([Nullable(pm.Box([UNIT])), pm.Box([UNIT])]), 5),
     "sphere": (Sphere(), 5),
+    "interval or missing": (Nullable(pm.Box([UNIT])), 5),
+    "integers or missing": (Nullable(Integers(0, 20)), 6),
+    "circle or missing": (Nullable(Circle(24)), 5),
+    "taxonomy or missing": (Nullable(Categories(7, taxonomy=TAXONOMY)), 4),
 }
+ABOVE = {"interval or missing": 1.25, "integers or missing": 1.25, "circle or missing": 1.25}
+"""By how much norms that are upper bounds may exceed transport."""
 EVERY = pytest.mark.parametrize("name", DOMAINS)
 
 
@@ -79,7 +85,9 @@ def test_the_norm_of_cells_is_that_of_transport(name):
         for _ in range(3):
             mass = signed(domain, level, rng)
             expected = exact(domain, level, mass)
-            assert expected * (1 - 1e-9) <= norm(mass.astype(float)) <= expected * (1 + 1e-6) + 1e-4
+            assert (
+                expected * (1 - 1e-9) <= norm(mass.astype(float)) <= ABOVE.get(name, 1) * expected * (1 + 1e-6) + 1e-4
+            )
         assert norm(np.zeros(1 << level)) <= 1e-4
 
 
@@ -103,11 +111,11 @@ def plan_of(domain, depth, levels=None, neighbours="replace", rows=500):
 
 
 @EVERY
-@pytest.mark.parametrize("atom", [False, True])
-def test_every_bound_holds_if_the_noise_obeys_the_limits(name, atom):
+@pytest.mark.parametrize(("atom", "quick"), [(False, False), (True, False), (False, True)])
+def test_every_bound_holds_if_the_noise_obeys_the_limits(name, atom, quick):
     """With limits that are the statistics of the noise itself: each pair of levels gives an upper bound, surely."""
     domain, depth = DOMAINS[name]
-    tree, rng, rows = _Tree(domain, plan_of(domain, depth)), np.random.default_rng(3), 60
+    tree, rng, rows = _Tree(domain, plan_of(domain, depth), quick=quick), np.random.default_rng(3), 60
     there = existing(domain, depth).astype(int)
     for _ in range(4):
         x, y = np.zeros(1 << depth, np.int64), np.zeros(1 << depth, np.int64)

@@ -16,15 +16,16 @@ import pytest
 from privmeasure.errors import ArgumentError, DataError
 from privmeasure.sources import lines
 from privmeasure.sources.files import open_table
-from privmeasure.tables import Category
+from privmeasure.tables import Category, sheets
 from privmeasure.tables.suffixes import kind_of
+from privmeasure.tables.texts import TextForm
 from privmeasure.tables.writing import check_target, write_table
 
 SECRET = "secretvalue"
 
 
 def read(path, columns=None, **options):
-    file = open_table(path, **options)
+    file = open_table(path, TextForm(**options))
     batches = list(file.batches(columns or file.names))
     return pa.Table.from_batches(batches).to_pydict() if batches else {name: [] for name in columns or file.names}
 
@@ -202,8 +203,11 @@ def test_what_is_not_a_file_is_refused(tmp_path):
     assert "not a regular file" in refused(tmp_path / "pipe.csv")
     with pytest.raises(DataError, match="does not exist"):
         open_table("a\0b.csv")
+    (tmp_path / "table.xls").write_text("x")
+    with pytest.raises(ArgumentError, match=r"'\.xls', which is none of \.csv"):
+        open_table(tmp_path / "table.xls")
     (tmp_path / "table.xlsx").write_text("x")
-    with pytest.raises(ArgumentError, match=r"'\.xlsx', which is none of \.csv"):
+    with pytest.raises(DataError, match=r"is not a spreadsheet \(xlsx\) file by its first bytes"):
         open_table(tmp_path / "table.xlsx")
 
 
@@ -423,3 +427,79 @@ def test_files_are_read_and_written_without_pandas(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# ------------------------------------------------------------------------------------------------------ feather, sheets
+
+
+def typed():
+    return pa.table(
+        {
+            "a": pa.array([1, None, 3], pa.int32()),
+            "b": pa.array(["x", None, "=1+1"]),
+            "c": pa.array(["x", "y", None]).dictionary_encode(),
+            "d": pa.array([dt.date(2020, 2, 29), None, dt.date(1999, 1, 1)]),
+        }
+    )
+
+
+def test_feather_keeps_types_and_is_refused_if_it_is_damaged(tmp_path):
+    path = tmp_path / "t.feather"
+    assert write_table(path, [typed(), typed()]) == 6
+    file = open_table(path)
+    assert (file.kind, file.names, list(file.types)) == ("feather", ("a", "b", "c", "d"), typed().schema.types)
+    assert read(path, ["d", "a"]) == {name: typed()[name].to_pylist() * 2 for name in ("d", "a")}
+    told = []
+    list(file.batches(["a"], progress=told.append))
+    assert told == [0.25, 0.5, 0.75, 1.0]
+    whole = path.read_bytes()
+    for part in (whole[: len(whole) // 2], whole[:-4] + b"xxxx"):
+        path.write_bytes(part)
+        refused(path)
+    path.write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(DataError, match="is not a Feather file by its first bytes"):
+        open_table(path)
+    (tmp_path / "t.csv").write_bytes(whole)
+    with pytest.raises(DataError, match=r"is a Feather file by its first bytes\. Rename it to \.feather"):
+        open_table(tmp_path / "t.csv")
+
+
+def test_sheets_are_read_as_text_and_written_as_what_cells_are(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    path = tmp_path / "t.xlsx"
+    assert write_table(path, [typed(), typed()]) == 6
+    file = open_table(path)
+    assert (file.kind, file.names, file.types) == ("xlsx", ("a", "b", "c", "d"), None)
+    assert read(path) == {
+        "a": ["1", None, "3"] * 2,
+        "b": ["x", None, "=1+1"] * 2,
+        "c": ["x", "y", None] * 2,
+        "d": ["2020-02-29", None, "1999-01-01"] * 2,
+    }
+    cell = openpyxl.load_workbook(path).worksheets[0]["B4"]
+    assert (cell.value, cell.data_type) == ("=1+1", "s")  # a text, no formula
+    told = []
+    list(file.batches(["a"], progress=told.append))
+    assert told == [0.25, 0.5, 0.75, 1.0]
+    path.write_bytes(path.read_bytes()[:-500])
+    refused(path)
+
+
+def test_a_sheet_without_a_whole_header_is_refused(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    for header in ([], ["a", None, "c"], [None, "b"]):
+        book = openpyxl.Workbook()
+        book.worksheets[0].append(header)
+        book.worksheets[0].append(["1", "2", "3"])
+        book.save(tmp_path / "t.xlsx")
+        if header:
+            with pytest.raises(DataError, match="must name the columns"):
+                open_table(tmp_path / "t.xlsx")
+
+
+def test_a_sheet_holds_so_many_rows(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    monkeypatch.setattr(sheets, "SHEET_ROWS", 5)
+    with pytest.raises(ArgumentError, match="A sheet holds 5 rows at most"):
+        write_table(tmp_path / "t.xlsx", [typed(), typed()])
+    assert not list(tmp_path.iterdir())

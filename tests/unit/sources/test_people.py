@@ -206,7 +206,7 @@ def test_schema_files_with_a_person_are_of_format_2():
     ):
         with pytest.raises(SchemaError, match=problem):
             pm.Schema.from_text(text)
-    with pytest.raises(SchemaError, match="person is a key of format 2"):
+    with pytest.raises(SchemaError, match="names a person, which is of format 2"):
         pm.Schema.from_json(schema.to_json() | {"format": 1})
 
 

@@ -140,7 +140,7 @@ def test_json_schema():
     draft = from_foreign(JSON_SCHEMA)
     gaps = {name: fields for name, fields in draft.columns.items() if "?" in fields.values()}
     assert gaps == {
-        "born": {"type": "date", "low": "?", "high": "?"},
+        "born": {"type": "date", "low": "?", "high": "?", "nullable": False},
         "seen": {"type": "datetime", "low": "?", "high": "?", "nullable": True},
         "parts": {"type": "?"},
         "anything": {"type": "?"},
@@ -214,17 +214,17 @@ def test_create_table():
     draft = from_file_text(SQL, "people.SQL")
     assert draft.columns == {
         "id": {"type": "drop"},
-        "the age": {"type": "integer", "low": 0, "high": 120},
+        "the age": {"type": "integer", "low": 0, "high": 120, "nullable": False},
         "pay": {"type": "number", "low": 0, "high": 1000000.0, "decimals": 2, "nullable": True},
-        "sex": {"type": "category", "values": ["F", "M"]},
-        "state": {"type": "category", "values": ["sad", "it's ok"]},
-        "size": {"type": "category", "values": ["S", "M"]},
-        "smoker": {"type": "boolean"},
-        "whole": {"type": "integer", "low": "?", "high": "?"},
-        "delta": {"type": "number", "low": -1.5, "high": 1.5},
-        "born": {"type": "date", "low": "1900-01-01", "high": "?"},
-        "seen": {"type": "datetime", "low": "?", "high": "?"},
-        "at": {"type": "time"},
+        "sex": {"type": "category", "values": ["F", "M"], "nullable": False},
+        "state": {"type": "category", "values": ["sad", "it's ok"], "nullable": False},
+        "size": {"type": "category", "values": ["S", "M"], "nullable": False},
+        "smoker": {"type": "boolean", "nullable": False},
+        "whole": {"type": "integer", "low": "?", "high": "?", "nullable": False},
+        "delta": {"type": "number", "low": -1.5, "high": 1.5, "nullable": False},
+        "born": {"type": "date", "low": "1900-01-01", "high": "?", "nullable": False},
+        "seen": {"type": "datetime", "low": "?", "high": "?", "nullable": False},
+        "at": {"type": "time", "nullable": False},
         "photo": {"type": "drop"},
         "told": {"type": "category", "values": "?", "nullable": True},
     }
@@ -246,8 +246,8 @@ def test_a_dump_of_a_database():
     assert from_sql(text).columns == {
         "id": {"type": "drop"},
         "name": {"type": "category", "values": "?", "nullable": True},
-        "age": {"type": "number", "low": 0, "high": 120},
-        "seen": {"type": "datetime", "low": "?", "high": "?"},
+        "age": {"type": "number", "low": 0, "high": 120, "nullable": False},
+        "seen": {"type": "datetime", "low": "?", "high": "?", "nullable": False},
     }
 
 
@@ -255,7 +255,7 @@ def test_the_table_that_is_meant():
     two = "create table a (x int); create table b (y boolean not null, primary key (y, z));"
     with pytest.raises(SchemaError, match=r"'a', 'b'. Say which: --table NAME"):
         from_sql(two)
-    assert from_sql(two, table="b").columns == {"y": {"type": "boolean"}}
+    assert from_sql(two, table="b").columns == {"y": {"type": "boolean", "nullable": False}}
     with pytest.raises(SchemaError, match="no table 'bb'"):
         from_sql(two, table="bb")
 

@@ -3,6 +3,8 @@
 import copy
 import datetime as dt
 import pickle
+import warnings
+from decimal import Decimal
 
 import narwhals as nw
 import numpy as np
@@ -11,8 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from privmeasure import Synthesizer
 from privmeasure.errors import ArgumentError, DataError, SchemaError
-from privmeasure.tables import Boolean, Category, Date, Datetime, Integer, Layout, Number, Schema, Time
+from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Layout, Number, Schema, Time
 from privmeasure.tables.frames import from_arrow, to_arrow
 
 SECRET = "secretvalue"
@@ -47,13 +50,57 @@ def test_pandas_types_come_back():
     pd.testing.assert_frame_equal(back, frame)
 
 
-def test_the_index_of_pandas_stays_behind():
-    frame = pd.DataFrame({"a": [1, 2, 3]}, index=pd.Index(["anna", SECRET, "carl"], name="person"))
-    table, kind = to_arrow(frame.iloc[::-1])
+def test_an_index_of_pandas_without_a_name_stays_behind_with_a_word():
+    frame = pd.DataFrame({"a": [1, 2, 3]}, index=pd.Index(["anna", SECRET, "carl"]))
+    with pytest.warns(UserWarning, match="has no name and was left behind") as told:
+        table, kind = to_arrow(frame.iloc[::-1])
+    assert SECRET not in str(told[0].message)
     assert table.column_names == ["a"]
     assert table["a"].to_pylist() == [3, 2, 1]
     assert SECRET not in str(table.schema)
     assert from_arrow(table, kind).index.equals(pd.RangeIndex(3))
+
+
+@pytest.mark.parametrize("index", [pd.RangeIndex(3), pd.RangeIndex(0, 6, 2), pd.Index([5, 1, 9]), pd.Index([0, 2, 4])])
+def test_numbers_of_rows_are_left_behind_alike(index):
+    """Whether pandas keeps them as a range depends on which rows there are: nobody may see it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table, _ = to_arrow(pd.DataFrame({"a": [1, 2, 3]}, index=index))
+    assert table.column_names == ["a"]
+
+
+def test_an_index_with_a_name_is_a_column_and_comes_out_as_an_index():
+    index = pd.MultiIndex.from_arrays([["x", "y", "x"], [1, 2, 3]], names=["kind", 7])
+    frame = pd.DataFrame({"a": [1.5, 2.5, 3.5]}, index=index)
+    table, kind = to_arrow(frame)
+    assert table.column_names == ["kind", "7", "a"]
+    again = from_arrow(table, kind)
+    assert list(again.index.names) == ["kind", 7]
+    assert again.reset_index().equals(frame.reset_index())
+    schema = Schema({"a": Number(0, 5)})
+    with pytest.raises(SchemaError, match="column 'kind', which the schema does not declare"):
+        schema.check(table.column_names, kind.types)
+    with pytest.raises(DataError, match="several columns named 'a'"):
+        to_arrow(frame["a"].rename_axis(["a", "b"]).to_frame())
+    dropped = Schema({"kind": Drop(), "7": Integer(0, 9), "a": Number(0, 5)})
+    made = Synthesizer(dropped, epsilon=9, neighbours="replace").fit(frame).sample(4)
+    assert list(made.index.names) == [7]
+    assert list(made.columns) == ["a"]
+
+
+def test_decimals_and_durations_come_out_as_they_were():
+    wait = pd.Series(pd.to_timedelta([90, 5400, None], unit="s"))
+    cost = pd.Series([Decimal("1.50"), Decimal("99.95"), None], dtype=pd.ArrowDtype(pa.decimal128(8, 2)))
+    frame = pd.DataFrame({"wait": wait, "cost": cost})
+    schema = Schema({"wait": Number(0, 7200, nullable=True), "cost": Number(0, 100, nullable=True)})
+    points = schema.encode(to_arrow(frame)[0])
+    assert np.array_equal(points, [[90, 1.5], [5400, 99.95], [np.nan, np.nan]], equal_nan=True)
+    made = Synthesizer(schema, epsilon=9, neighbours="replace").fit(frame).sample(200)
+    assert list(made.dtypes) == list(frame.dtypes)
+    assert made["wait"].dropna().between(pd.Timedelta(0), pd.Timedelta("2h")).all()
+    for kind in ("wait", "cost"):
+        assert made[kind].notna().any()
 
 
 def test_labels_of_pandas_that_are_no_text_come_back():

@@ -29,9 +29,9 @@ def test_every_gap_is_listed_by_line_and_once_filled_in_the_schema_fits():
     text = template(list(TYPES), list(TYPES.values()))
     with pytest.raises(SchemaError) as caught:
         Schema.from_text(text, "t.toml")
-    assert len(caught.value.problems) == 8
-    assert caught.value.problems[7].endswith("`privmeasure schema edit t.toml` asks for all of it, one by one.")
-    for told in caught.value.problems[:7]:
+    assert len(caught.value.problems) == 10  # of all columns with data, and the advice
+    assert caught.value.problems[9].endswith("`privmeasure schema edit t.toml` asks for all of it, one by one.")
+    for told in caught.value.problems[:9]:
         line = int(re.search(r"line (\d+)", told)[1])
         assert text.splitlines()[line - 1].endswith('= "?"')
     for kind, low, high in (("date", "2000-01-01", "2020-01-01"), ("datetime", "2000-01-01", "2020-01-01")):
@@ -39,19 +39,30 @@ def test_every_gap_is_listed_by_line_and_once_filled_in_the_schema_fits():
     text = (
         text.replace('low = "?"', "low = 0").replace('high = "?"', "high = 9").replace('values = "?"', 'values = ["a"]')
     )
-    schema = Schema.from_text(text)
+    with pytest.raises(SchemaError, match="nullable: true where"):
+        Schema.from_text(text)
+    schema = Schema.from_text(text.replace('nullable = "?"', "nullable = true"))
     schema.check(list(TYPES), list(TYPES.values()))
 
 
-def test_without_types_only_the_kind_is_asked_for():
+def test_without_types_the_kind_is_asked_for_and_whether_cells_may_be_missing():
     text = template(["a b", "ü"])
     assert "no value was looked at" in text
     with pytest.raises(SchemaError) as caught:
         Schema.from_text(text, "t.toml")
     assert len(caught.value.problems) == 3
     assert "one of number, integer, category" in str(caught.value)
-    filled = text.replace('type = "?"', 'type = "boolean"')
-    assert list(Schema.from_text(filled).columns) == ["a b", "ü"]
+    filled = text.replace('type = "?"', 'type = "boolean"').replace('nullable = "?"', "nullable = false", 1)
+    with pytest.raises(SchemaError, match="column 'ü' still has to be filled in: nullable"):
+        Schema.from_text(filled)
+    filled = filled.replace('nullable = "?"', "nullable = true")
+    assert [c.nullable for c in Schema.from_text(filled).columns.values()] == [False, True]
+
+
+def test_of_a_column_without_data_nothing_is_to_be_decided():
+    dropped = template(["a", "b"]).replace('type = "?"', 'type = "drop"', 1)
+    kept = dropped.replace('type = "?"\nnullable = "?"', 'type = "boolean"\nnullable = false')
+    assert list(Schema.from_text(kept).data) == ["b"]
 
 
 def test_duplicate_names():

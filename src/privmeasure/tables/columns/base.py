@@ -11,6 +11,7 @@ that differ in one row are encoded to points that differ in one row.
 gives the column's natural type.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -20,7 +21,7 @@ import numpy as np
 from privmeasure.domains import Bools, Domain, Floats, Nullable, Points
 from privmeasure.domains.scales import Reading, Scale, describe
 from privmeasure.tables.arrow import absent, by_distinct, cast
-from privmeasure.tables.columns.fields import ColumnError, number_field
+from privmeasure.tables.columns.fields import ColumnError, number_field, show_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,8 @@ Types = Sequence["pa.DataType | None"]
 """Storage types; None stands for text without a type of its own, as in a CSV file."""
 TO_FILL_IN = "?"
 """What a template has where only a person knows what to write."""
+MISSING = "missing"
+"""What a cell without a value is where a column may have such cells."""
 Sketch = tuple[dict[str, Any], str]
 """The fields of a column as far as they are known, and a remark for the person who completes it."""
 BOUNDS = (
@@ -173,6 +176,11 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
         """The types that `decode` gives where no storage type came in."""
         raise NotImplementedError
 
+    @property
+    def decimal_marks(self) -> bool:
+        """Whether texts of the column are numbers, which a file may write with a decimal comma."""
+        return False
+
     def refuses(self, type: "pa.DataType") -> str | None:
         """Say why a typed file column contradicts this declaration, or return None."""
         raise NotImplementedError
@@ -202,6 +210,10 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
     def cell_size(self, cuts: int) -> str:
         """Say how finely so many cuts of the present values tell them apart."""
         raise NotImplementedError
+
+    def in_units(self, share: float) -> str:
+        """Say a distance that is a share of the column's range in the column's own units: "1.2 years"."""
+        return f"{share:.2g} of its range"
 
     # ------------------------------------------------------------------------ what engines that count themselves ask
 
@@ -283,6 +295,24 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
         """Return the cells of points, in the given storage types (None: the natural one)."""
         wanted = [natural if t is None else t for t, natural in zip(types, self.natural, strict=True)]
         return [cast(array, t) for array, t in zip(self.restore(points, types), wanted, strict=True)]
+
+    stray: ClassVar[float] = math.nan
+    """The reading of a cell that holds something, but nothing that may occur."""
+
+    def becomes(self, reading: float = math.nan) -> str:
+        """Say what a cell of such a reading comes out as, by the declaration alone: "17", "'F'" or "missing".
+
+        Examples:
+            >>> from privmeasure.tables import Category, Integer
+            >>> sex = Category(["F", "M", "?"], unknown="?")
+            >>> Integer(17, 90).becomes(), sex.becomes(sex.stray), Integer(0, 9, nullable=True).becomes()
+            ('17', "'?'", 'missing')
+        """
+        points = self.settle([np.array([reading]) for _ in self.sources("")])
+        if np.isnan(points).any():
+            return MISSING
+        cells = [array[0].as_py() for array in self.decode(points, [None] * len(self.natural))]
+        return ", ".join(str(cell).lower() if isinstance(cell, bool) else show_value(cell) for cell in cells)
 
     def count_changes(self, arrays: "Sequence[pa.Array]") -> Changes:
         """Count what `encode` would change. CONFIDENTIAL: the result depends on private values."""

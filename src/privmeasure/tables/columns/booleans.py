@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from privmeasure.conditions.language import ConditionError
 from privmeasure.domains import Categories, Domain, Floats, Points
+from privmeasure.domains.line import LARGEST_INTEGER
 from privmeasure.domains.scales import Listed, Reading
 from privmeasure.tables.arrow import describe_type, is_double, is_number, is_text, number_cells, numbers, plain_type
 from privmeasure.tables.columns.base import DataColumn, Foreign, Types
@@ -26,27 +27,37 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
     """True or false.
 
     In text, any case of true, t, yes, y, 1, on and false, f, no, n, 0, off; or the texts declared, of which the first
-    is the one that is written. In numbers 1 and 0. Whatever else is missing or, where that is not allowed, false.
+    is the one that is written. In numbers 1 and 0, or the whole numbers declared, which are then written: true = 1,
+    false = 0. Whatever else is missing or, where that is not allowed, false.
 
     Examples:
         >>> import pyarrow as pa
         >>> Boolean(nullable=True).encode([pa.array(["Yes", "no", "maybe"])])[:, 0]
         array([ 1.,  0., nan])
+        >>> Boolean(true=1, false=2).decode(np.array([[1.0], [0.0]]), [None])[0].to_pylist()
+        [1, 2]
     """
 
-    guide = ("", 'true = "yes", false = "no" if it is written in another way')
+    guide = ("", 'true = "yes", false = "no", or 1 and 0, if it is written in another way')
     stored = ("boolean",)
 
     true: Annotated[
-        str | tuple[str, ...] | None, Meta(description='The text for true, or a list of texts, like ["yes", "y"].')
+        str | int | tuple[str, ...] | None,
+        Meta(description='The text or the number for true, or a list of texts, like ["yes", "y"].'),
     ] = None
-    false: Annotated[str | tuple[str, ...] | None, Meta(description="The text for false, or a list of texts.")] = None
+    false: Annotated[
+        str | int | tuple[str, ...] | None, Meta(description="The text or the number for false, or a list of texts.")
+    ] = None
 
     def __post_init__(self) -> None:
         """Check everything that is declared, before any data are touched."""
         self._check_common()
         for field in ("true", "false"):
             value = getattr(self, field)
+            if isinstance(value, int) and not isinstance(value, bool):
+                if abs(value) >= LARGEST_INTEGER:
+                    raise ColumnError(f"has {field} = {value}, which is too large. Put it in quotes.", field)
+                continue
             texts = (value,) if isinstance(value, str) else value
             if texts is not None and not (
                 isinstance(texts, list | tuple) and texts and all(isinstance(t, str) for t in texts)
@@ -60,6 +71,8 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
         if (self.true is None) != (self.false is None):
             given, other = ("true", "false") if self.false is None else ("false", "true")
             raise ColumnError(f"declares texts for {given} but none for {other}. Give both, or neither.", given)
+        if isinstance(self.true, int) != isinstance(self.false, int):
+            raise ColumnError("declares a number for one of true and false and a text for the other.", "true")
         if both := {t.strip().lower() for t in self._texts[0]} & {t.strip().lower() for t in self._texts[1]}:
             raise ColumnError(f"has the text {min(both)!r} for both true and false. Case does not matter.", "true")
 
@@ -68,8 +81,18 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
         """Return the texts for false and for true."""
         if self.true is None or self.false is None:
             return FALSE, TRUE
-        false, true = ((t,) if isinstance(t, str) else t for t in (self.false, self.true))
+        false, true = (
+            (t,) if isinstance(t, str) else (str(t), f"{t}.0") if isinstance(t, int) else t
+            for t in (self.false, self.true)
+        )
         return false, true
+
+    @property
+    def _numbers(self) -> tuple[float, float]:
+        """Return the numbers for false and for true."""
+        if isinstance(self.true, int) and isinstance(self.false, int):
+            return float(self.false), float(self.true)
+        return 0.0, 1.0
 
     @cached_property
     def domain(self) -> Domain:
@@ -78,10 +101,10 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
-        """Booleans, or text where texts are declared."""
+        """Booleans, or what is declared: texts or whole numbers."""
         import pyarrow as pa
 
-        return (pa.bool_(),) if self.true is None else (pa.string(),)
+        return (pa.bool_(),) if self.true is None else (pa.int64(),) if isinstance(self.true, int) else (pa.string(),)
 
     @property
     def value_types(self) -> "tuple[pa.DataType, ...]":
@@ -106,7 +129,8 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
 
         if not is_text(array.type):
             values = numbers(array)
-            return np.where((values == 0) | (values == 1), values, np.nan)
+            no, yes = (0.0, 1.0) if pa.types.is_boolean(array.type) else self._numbers
+            return np.where(values == yes, 1.0, np.where(values == no, 0.0, np.nan))
         false, true = self._texts
         words, texts = (
             pc.utf8_lower(pc.utf8_trim_whitespace(a))
@@ -127,7 +151,8 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
         if types[0] is None or not (pt.is_boolean(types[0]) or is_double(types[0])):
             return None
         neither = np.nan if self.nullable else 0.0
-        return (Reading(first, (Listed((0.0, 1.0), neither, neither),)),)
+        values = (0.0, 1.0) if pt.is_boolean(types[0]) else self._numbers
+        return (Reading(first, (Listed(values, neither, neither),)),) if values[0] < values[1] else None
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Nothing is clamped or unknown: what is neither true nor false counts as unparsed."""
@@ -139,7 +164,9 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
 
         plain = self.natural[0] if types[0] is None else plain_type(types[0])
         if is_number(plain):
-            return [number_cells(np.clip(np.rint(points[:, 0]), 0, 1), plain)]
+            no, yes = self._numbers
+            cells = np.where(np.isnan(points[:, 0]), np.nan, np.where(points[:, 0] >= 0.5, yes, no))
+            return [number_cells(cells, plain)]
         missing = np.isnan(points[:, 0])
         truth = points[:, 0] >= 0.5
         if is_text(plain):
@@ -167,6 +194,10 @@ class Boolean(DataColumn, frozen=True, tag="boolean"):
     def averages(self, points: Points) -> Floats:
         """Return 1 for true: the mean is a share."""
         return np.where(np.isnan(points[:, 0]), np.nan, (points[:, 0] >= 0.5).astype(np.float64))
+
+    def in_units(self, share: float) -> str:
+        """Say for which share of the rows."""
+        return f"{100 * share:.2g} % of rows"
 
     def cell_size(self, cuts: int) -> str:
         """One cut tells them apart."""

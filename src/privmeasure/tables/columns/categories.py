@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
 import numpy as np
@@ -316,6 +316,8 @@ class Category(DataColumn, frozen=True, tag="category"):
         keys, first = np.unique(values[number], return_index=True)
         return keys, number[first].astype(np.float64)
 
+    stray: ClassVar[float] = -1.0
+
     def settle(self, readings: Sequence[Floats]) -> Points:
         """Send what is unknown where the declaration says."""
         positions = np.where(readings[0] < 0, self._other, readings[0])
@@ -392,6 +394,17 @@ class Category(DataColumn, frozen=True, tag="category"):
             return []
         gone = f"any other value, and a missing one, becomes {self.values[0]!r}"
         return [f"has no unknown: {gone}. Add unknown, or nullable."]
+
+    @property
+    def decimal_marks(self) -> bool:
+        """Whether all values are numbers."""
+        return all(isinstance(value, int | float) for value in self.values)
+
+    def in_units(self, share: float) -> str:
+        """Say by how many ranks, or for which share of the rows; groups of a taxonomy are nearer than that."""
+        if self.ordered:
+            return plural(share * (len(self.values) - 1), "rank")
+        return super().in_units(share) if self.taxonomy else f"{100 * share:.2g} % of rows"
 
     def cell_size(self, cuts: int) -> str:
         """Say how many groups of values there are."""

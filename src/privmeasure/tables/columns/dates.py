@@ -124,6 +124,11 @@ class Date(DataColumn, frozen=True, tag="date"):
 
         return pa.date32()
 
+    def in_units(self, share: float) -> str:
+        """Say how many days."""
+        first, last = self._days
+        return plural(share * (last - first), "day")
+
     def cell_size(self, cuts: int) -> str:
         """Say how many days a cell holds."""
         first, last = self._days

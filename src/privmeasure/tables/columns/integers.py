@@ -83,7 +83,7 @@ class Integer(Numeric, frozen=True, tag="integer"):
 
         axis = self.stretch.values(np.ascontiguousarray(points[:, 0]))
         plain = None if types[0] is None else plain_type(types[0])
-        if plain is not None and is_number(plain):
+        if plain is not None and (is_number(plain) or pa.types.is_duration(plain)):
             return [number_cells(np.clip(np.rint(axis), self.low, self.high), plain)]
         missing = np.isnan(axis)
         return [pa.array(round_within(axis, self.low, self.high), mask=missing if missing.any() else None)]

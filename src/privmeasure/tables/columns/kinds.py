@@ -43,6 +43,8 @@ OURS: tuple[type[AnyColumn], ...] = get_args(Column)
 COLUMN_KINDS: dict[str, type[AnyColumn]] = {kind.tag(): kind for kind in OURS}
 SCHEMA_FORMATS = (1, 2)
 """Of schema files. A schema says the lowest that has what it uses, so that older versions read what they can."""
+NULLABLE = "true where cells may be missing, false where none can be"
+"""What to write for it."""
 LARGEST_GROUP = 3
 """Columns that are released jointly: more would be told apart too coarsely."""
 _WORDS = {
@@ -66,6 +68,12 @@ def register(kind: type[AnyColumn]) -> type[AnyColumn]:
     return kind
 
 
+def lacks_data(tag: Any) -> bool:
+    """Say whether a kind, by its tag, has no cells of its own that could be missing."""
+    kind = COLUMN_KINDS.get(tag) if isinstance(tag, str) else None
+    return kind is not None and not issubclass(kind, DataColumn)
+
+
 def first_answer(question: Callable[[type[AnyColumn]], Answer | None]) -> Answer | None:
     """Return the answer of the first kind that has one; kinds of one's own are asked before ours."""
     asked = sorted(COLUMN_KINDS.values(), key=lambda kind: kind in OURS)
@@ -83,9 +91,11 @@ def from_fields(fields: Any) -> Column:
         raise ColumnError(f"is {_word(fields)}; write a table with a type.")
     if "type" not in fields and "derive" in fields:
         fields = {"type": Derived.tag(), **fields}
-    needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}"}
+    needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}", "nullable": NULLABLE}
     for known in COLUMN_KINDS.values():
         needs |= known.needs
+    if fields.get("nullable") == TO_FILL_IN and lacks_data(fields.get("type")):  # nothing to decide
+        fields = {field: value for field, value in fields.items() if field != "nullable"}
     unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in needs]
     if unfilled:
         raise UnfilledError({field: needs[field] for field in unfilled})

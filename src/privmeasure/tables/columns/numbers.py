@@ -65,12 +65,17 @@ class Numeric(DataColumn, frozen=True):
         """How the values are stretched before they are cut."""
         raise NotImplementedError
 
+    @property
+    def decimal_marks(self) -> bool:
+        """Texts are numbers."""
+        return True
+
     def refuses(self, type: "pa.DataType") -> str | None:
         """Refuse whatever is no number."""
         import pyarrow.types as pt
 
         plain = plain_type(type)
-        if is_number(plain) or pt.is_null(plain):
+        if is_number(plain) or pt.is_null(plain) or pt.is_duration(plain):  # a duration is its seconds
             return None
         advice = {"text": "a category", "true/false": "boolean", "dates": "date"}
         advice |= {"dates with times": "datetime", "times of day": "time"}
@@ -98,6 +103,10 @@ class Numeric(DataColumn, frozen=True):
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the numbers beyond the bounds."""
         return int(np.count_nonzero((reading < self.low) | (reading > self.high))), 0
+
+    def in_units(self, share: float) -> str:
+        """Say it in the unit that is declared, or as a ratio."""
+        return self.stretch.distance(share, getattr(self, "unit", None) or "") or super().in_units(share)
 
     def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
         """Return the stored type, if that is a number: it may round values."""
@@ -187,10 +196,26 @@ class Number(Numeric, frozen=True, tag="number"):
         """Undo the stretching, round, and keep within the bounds."""
         plain = None if types[0] is None else plain_type(types[0])
         values = self.stretch.values(np.ascontiguousarray(points[:, 0]))
-        decimals = _storage_decimals(plain, self.decimals)
+        decimals = _storage_decimals(plain, self._text_decimals if plain is None else self.decimals)
         if decimals is not None and (ends := _lattice(self, decimals)) is not None:
             values = _rounded(values, decimals, *ends)
         return [number_cells(values, plain)]
+
+    @property
+    def _text_decimals(self) -> int:
+        """The decimals where no type says how exact numbers are: as declared, or so many that nothing is lost by it.
+
+        A ten-millionth of the range, or a millionth of the shortest stretch, or of low on a scale of ratios: finer than
+        cells are, and without the digits that doubles have beyond that.
+        """
+        if self.decimals is not None:
+            return self.decimals
+        step = (self.high - self.low) * 1e-7
+        if self.transform == "log":
+            step = self.low * 1e-6
+        elif self.breaks is not None:
+            step = min(b - a for a, b in pairwise(sorted({self.low, *self.breaks, self.high}))) * 1e-6
+        return min(15, max(0, math.ceil(-math.log10(step) - 1e-9)))
 
     @property
     def steepness(self) -> float:

@@ -198,6 +198,17 @@ class Place(DataColumn, frozen=True, tag="place"):
             cells.append(number_cells(values, None if kind is None else plain_type(kind)))
         return cells
 
+    @property
+    def decimal_marks(self) -> bool:
+        """Texts are degrees."""
+        return True
+
+    def in_units(self, share: float) -> str:
+        """Say how many kilometres, on the whole Earth."""
+        if self.low is not None:
+            return super().in_units(share)
+        return plural(share * HALF_EARTH, "km").removesuffix("s")
+
     def cell_size(self, cuts: int) -> str:
         """Say the size of a cell."""
         if self.low is None:

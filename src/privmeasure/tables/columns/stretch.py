@@ -97,6 +97,18 @@ class Stretch:
         # a cell cannot hold less than one whole number
         return f"{'single values to about' if least <= 1 else f'about {least:,} to'} {plural(float(most), unit)}"
 
+    def distance(self, share: float, unit: str) -> str | None:
+        """Say how long a share of the axis is in the units of the values; None where that differs from place to place.
+
+        Examples:
+            >>> Stretch(0, 200).distance(0.01, "year"), Stretch(1, 16, log=True).distance(0.01, "")
+            ('2 years', '2.8 %')
+        """
+        if self.log:
+            ratio = math.expm1(min((math.log(self.high) - math.log(self.low)) * share, 700.0))
+            return f"{100 * ratio:.2g} %" if ratio < 1 else f"a factor of {plural(1 + ratio, '')}"
+        return plural((self.high - self.low) * share, unit) if self.breaks is None else None
+
     def widest(self, cuts: int) -> Any:
         """Return the largest width of a cell after some cuts, in the units of the values."""
         if self.log:

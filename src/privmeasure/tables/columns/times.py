@@ -174,6 +174,10 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
 
         return pa.timestamp("us")
 
+    def in_units(self, share: float) -> str:
+        """Say how long."""
+        return clock.speak(share * self._ticks[2] * clock.nanoseconds(self.resolution))
+
     def cell_size(self, cuts: int) -> str:
         """Say how long a cell lasts."""
         last = self._ticks[2]
@@ -300,6 +304,10 @@ class Time(DataColumn, frozen=True, tag="time"):
         import pyarrow as pa
 
         return pa.time64("us")
+
+    def in_units(self, share: float) -> str:
+        """Say how long: two times of day are half a day apart at most."""
+        return clock.speak(share * clock.DAY / 2)
 
     def cell_size(self, cuts: int) -> str:
         """Say how long a cell lasts."""

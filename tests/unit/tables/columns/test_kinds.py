@@ -57,7 +57,9 @@ from privmeasure.tables.columns.kinds import from_fields, to_fields
         (lambda: Category(["a"], diameters=[0.5]), "diameters but no taxonomy"),
         (lambda: Boolean(true="yes"), "Give both, or neither"),
         (lambda: Boolean(true="A", false=["b", "a"]), "for both true and false"),
-        (lambda: Boolean(true=1, false=0), "write a text"),
+        (lambda: Boolean(true=1.5, false=0), "write a text"),
+        (lambda: Boolean(true=1, false="no"), "a number for one"),
+        (lambda: Boolean(true=2**60, false=0), "too large"),
         (lambda: Date("2020-02-30", "2021-01-01"), "write a date like"),
         (lambda: Date("2021-01-01", "2020-01-01"), "low must be below high"),
         (lambda: Date("2020-01-01", "2021-01-01", format="%d.%m"), "leaves out"),
@@ -294,3 +296,38 @@ def test_a_category_may_have_any_finite_metric():
 def test_distances_that_cannot_be(fields, told):
     with pytest.raises(ColumnError, match=told):
         Category(["a", "b", "c"], **fields)
+
+
+def test_booleans_that_are_numbers_come_out_as_the_same_numbers():
+    sex = Boolean(true=1, false=2, nullable=True)
+    for cells in (pa.array(["1", "2", "2.0", "0", None]), pa.array([1, 2, 2, 0, None]), pa.array([1.0, 2, 2, 0, None])):
+        assert np.array_equal(sex.encode([cells])[:, 0], [1, 0, 0, np.nan, np.nan], equal_nan=True)
+    points = np.array([[1.0], [0.0], [np.nan]])
+    assert sex.decode(points, [None])[0].equals(pa.array([1, 2, None], pa.int64()))
+    assert sex.decode(points, [pa.float32()])[0].to_pylist() == [1.0, 2.0, None]
+    assert sex.decode(points, [pa.string()])[0].to_pylist() == ["1", "2", None]
+    assert sex.decode(points, [pa.bool_()])[0].to_pylist() == [True, False, None]
+    assert Boolean(true=1, false=0).decode(points[:2], [None])[0].to_pylist() == [1, 0]
+    assert from_fields({"type": "boolean", "true": 1, "false": 0}) == Boolean(true=1, false=0)
+
+
+@pytest.mark.parametrize(
+    ("column", "digits"),
+    [
+        (Number(0, 1), 7),
+        (Number(0, 100), 5),
+        (Number(-5e6, 5e6), 0),
+        (Number(0, 1, decimals=2), 2),
+        (Number(100, 1e6, transform="log"), 4),
+        (Number(0, 1000, breaks=[0.5, 10]), 7),
+        (Number(0, 1e-12), 15),
+    ],
+)
+def test_numbers_without_a_type_have_the_decimals_declared_or_as_many_as_matter(column, digits):
+    somewhere = column.low + (column.high - column.low) * np.random.default_rng(0).random(1001)
+    points = column.encode([pa.array(somewhere)])
+    values = column.decode(points, [None])[0].to_numpy()
+    assert np.array_equal(values, np.round(values, digits))
+    assert digits == 0 or digits == 15 or not np.array_equal(values, np.round(values, digits - 1))
+    typed = column.decode(points, [pa.float64()])[0].to_numpy()  # a type that says how exact: nothing is taken off
+    assert column.decimals is not None or np.abs(values - typed).max() <= 0.5000001 * 10.0**-digits

@@ -228,7 +228,7 @@ class Synthesizer:
             >>> import privmeasure as pm
             >>> synth = pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours="replace")
             >>> synth.epsilon_for(w1=0.01, rows=50_000)
-            0.093
+            0.09
         """
         self._check_joint("epsilon_for")
         return float(smallest(EPSILONS, lambda epsilon: self._at(epsilon).plan(rows).guarantee, w1, "epsilon"))

@@ -222,8 +222,8 @@ class Twice:
 def test_a_source_that_fails_in_its_second_pass(monkeypatch, kind, mechanism):
     opened = room.Synthesizer._open
 
-    def twice(self, data, progress, *options):
-        source, layout = opened(self, data, progress, *options)
+    def twice(self, data, progress, *options, **named):
+        source, layout = opened(self, data, progress, *options, **named)
         return Twice(source, kind), layout
 
     monkeypatch.setattr(room.Synthesizer, "_open", twice)

@@ -22,7 +22,7 @@ def from_file_text(text: str, name: str, *, table: str | None = None) -> Draft:
 
     Examples:
         >>> from_file_text("CREATE TABLE t (smoker BOOLEAN NOT NULL)", "t.sql").columns
-        {'smoker': {'type': 'boolean'}}
+        {'smoker': {'type': 'boolean', 'nullable': False}}
     """
     suffix = name.lower().rpartition(".")[2]
     if suffix == "sql":

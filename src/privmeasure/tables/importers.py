@@ -24,7 +24,7 @@ def from_frictionless(value: Mapping[str, Any]) -> Draft:
     Examples:
         >>> age = {"name": "age", "type": "integer", "constraints": {"required": True, "minimum": 17, "maximum": 90}}
         >>> from_frictionless({"fields": [age]}).columns
-        {'age': {'type': 'integer', 'low': 17, 'high': 90}}
+        {'age': {'type': 'integer', 'low': 17, 'high': 90, 'nullable': False}}
     """
     if "resources" in value:
         value = _single(value["resources"], "resource", "the package")

@@ -25,7 +25,7 @@ def from_json_schema(value: Mapping[str, Any]) -> Draft:
     Examples:
         >>> age = {"type": "integer", "minimum": 0, "maximum": 120}
         >>> from_json_schema({"type": "object", "properties": {"age": age}, "required": ["age"]}).columns
-        {'age': {'type': 'integer', 'low': 0, 'high': 120}}
+        {'age': {'type': 'integer', 'low': 0, 'high': 120, 'nullable': False}}
     """
     row = _resolved(value, value)
     if "properties" not in row and isinstance(row.get("items"), Mapping):

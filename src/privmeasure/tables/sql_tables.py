@@ -61,7 +61,7 @@ def from_sql(text: str, *, table: str | None = None) -> Draft:
 
     Examples:
         >>> from_sql("CREATE TABLE people (age INT NOT NULL CHECK (age BETWEEN 0 AND 120), pay NUMERIC(9, 2))").columns
-        {'age': {'type': 'integer', 'low': 0, 'high': 120},
+        {'age': {'type': 'integer', 'low': 0, 'high': 120, 'nullable': False},
          'pay': {'type': 'number', 'low': '?', 'high': '?', 'decimals': 2, 'nullable': True}}
     """
     enums: dict[str, list[Any]] = {}

@@ -243,7 +243,8 @@ def test_it_says_which(monkeypatch):
 
 
 def test_it_is_below_the_guarantee():
-    measure = release(rows=10_000)
+    """Not always: on a line the guarantee is a mean, and nearer to it than a limit for all but 5 % of releases is."""
+    measure = release(pm.Box([UNIT] * 2), rows=10_000)
     assert measure.certificate().value < measure.plan.guarantee
 
 

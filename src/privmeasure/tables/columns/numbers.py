@@ -196,26 +196,10 @@ class Number(Numeric, frozen=True, tag="number"):
         """Undo the stretching, round, and keep within the bounds."""
         plain = None if types[0] is None else plain_type(types[0])
         values = self.stretch.values(np.ascontiguousarray(points[:, 0]))
-        decimals = _storage_decimals(plain, self._text_decimals if plain is None else self.decimals)
+        decimals = _storage_decimals(plain, self.decimals)
         if decimals is not None and (ends := _lattice(self, decimals)) is not None:
             values = _rounded(values, decimals, *ends)
         return [number_cells(values, plain)]
-
-    @property
-    def _text_decimals(self) -> int:
-        """The decimals where no type says how exact numbers are: as declared, or so many that nothing is lost by it.
-
-        A ten-millionth of the range, or a millionth of the shortest stretch, or of low on a scale of ratios: finer than
-        cells are, and without the digits that doubles have beyond that.
-        """
-        if self.decimals is not None:
-            return self.decimals
-        step = (self.high - self.low) * 1e-7
-        if self.transform == "log":
-            step = self.low * 1e-6
-        elif self.breaks is not None:
-            step = min(b - a for a, b in pairwise(sorted({self.low, *self.breaks, self.high}))) * 1e-6
-        return min(15, max(0, math.ceil(-math.log10(step) - 1e-9)))
 
     @property
     def steepness(self) -> float:

@@ -309,25 +309,3 @@ def test_booleans_that_are_numbers_come_out_as_the_same_numbers():
     assert sex.decode(points, [pa.bool_()])[0].to_pylist() == [True, False, None]
     assert Boolean(true=1, false=0).decode(points[:2], [None])[0].to_pylist() == [1, 0]
     assert from_fields({"type": "boolean", "true": 1, "false": 0}) == Boolean(true=1, false=0)
-
-
-@pytest.mark.parametrize(
-    ("column", "digits"),
-    [
-        (Number(0, 1), 7),
-        (Number(0, 100), 5),
-        (Number(-5e6, 5e6), 0),
-        (Number(0, 1, decimals=2), 2),
-        (Number(100, 1e6, transform="log"), 4),
-        (Number(0, 1000, breaks=[0.5, 10]), 7),
-        (Number(0, 1e-12), 15),
-    ],
-)
-def test_numbers_without_a_type_have_the_decimals_declared_or_as_many_as_matter(column, digits):
-    somewhere = column.low + (column.high - column.low) * np.random.default_rng(0).random(1001)
-    points = column.encode([pa.array(somewhere)])
-    values = column.decode(points, [None])[0].to_numpy()
-    assert np.array_equal(values, np.round(values, digits))
-    assert digits == 0 or digits == 15 or not np.array_equal(values, np.round(values, digits - 1))
-    typed = column.decode(points, [pa.float64()])[0].to_numpy()  # a type that says how exact: nothing is taken off
-    assert column.decimals is not None or np.abs(values - typed).max() <= 0.5000001 * 10.0**-digits

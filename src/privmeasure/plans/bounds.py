@@ -66,27 +66,39 @@ def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, est
 
 
 def t2(
-    domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, blue: bool, estimated: bool = False
+    domain: Domain,
+    scales: Scales,
+    depth: int,
+    rows: int,
+    rho: float,
+    *,
+    blue: bool,
+    estimated: bool = False,
+    coarser: bool = True,
 ) -> float:
     """Return T2: (1/n) [sigma_0 Delta_0 + sum_(j>=1) Delta_(j-1) (E_j + 1) / 2] + rho, for the signed rule.
 
     E_j bounds the expected error of the difference of two siblings: sqrt(2/pi) sqrt(V_j) for any sum of noise, and
     (3/2) sigma_j for two single noisy counts. The 1 is the rounding to integers. In trees with structural zeros the
     variances of the even tree are upper bounds. A number of rows that is `estimated` from all levels has the error of
-    that estimate in the place of sigma_0.
+    that estimate in the place of sigma_0. The sum may end at any `coarser` level, with the diameter of its cells for
+    rho: the least of all is returned.
 
     References: T2 of docs/mathematics.md
     """
     measured = {level: noise_variance(scale) for level, scale in scales.items()}
     total = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
+    least = math.inf
     if depth > 0:
         variance = level_variances(measured, depth, blue=blue)
         for level in range(1, depth + 1):
+            if coarser:
+                least = min(least, total / rows + domain.diameter(level - 1))
             error = math.sqrt(2 / math.pi * 2 * variance[level])
             if not blue and level in scales:
                 error = min(error, 1.5 * float(scales[level]))
             total += domain.total_diameter(level - 1) * (error + 1) / 2
-    return total / rows + rho
+    return min(least, total / rows + rho)
 
 
 def t6(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, estimated: bool = True) -> float:

@@ -119,7 +119,7 @@ def sparse_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int
 
     def guarantee(level: int) -> float:
         scales = tree_scales("sparse", domain, privacy, level, lazy=False, root_first=True)
-        return t2(domain, scales, level, rows, domain.diameter(level), blue=True)
+        return t2(domain, scales, level, rows, domain.diameter(level), blue=True, coarser=False)
 
     rung = min((0, *rungs(domain, limit)), key=misfit)
     depth = min(range(limit + 1), key=misfit) if misfit(rung) > 3 else rung

@@ -106,8 +106,19 @@ def test_t2_sums_the_variances_of_the_up_pass():
     expected = 8.0
     for level in range(1, depth + 1):
         expected += domain.total_diameter(level - 1) * (math.sqrt(2 / math.pi * 2 * variance[level]) + 1) / 2
-    assert t2(domain, scales, depth, rows, 0.1, blue=True) == pytest.approx(expected / rows + 0.1)
+    assert t2(domain, scales, depth, rows, 0.1, blue=True, coarser=False) == pytest.approx(expected / rows + 0.1)
     assert t2(domain, scales, depth, rows, 0.1, blue=True) < t2(domain, scales, depth, rows, 0.1, blue=False)
+
+
+def test_the_sum_of_t2_may_end_at_any_level():
+    domain, rows, depth, scales = cube(2), 1000, 8, {4: Fraction(1), 8: Fraction(300)}
+    variance = level_variances({j: noise_variance(s) for j, s in scales.items()}, depth, blue=True)
+    terms = [domain.total_diameter(j - 1) * (math.sqrt(4 / math.pi * variance[j]) + 1) / 2 for j in range(1, depth + 1)]
+    ends = [sum(terms[:level]) / rows + domain.diameter(level) for level in range(depth + 1)]
+    found = t2(domain, scales, depth, rows, domain.diameter(depth), blue=True)
+    assert found == pytest.approx(min(ends))
+    assert ends.index(min(ends)) == 4 != depth  # what was measured with hardly any noise
+    assert found < t2(domain, scales, depth, rows, domain.diameter(depth), blue=True, coarser=False) / 2
 
 
 def test_a_tree_of_one_cell():

@@ -226,6 +226,7 @@ class Schema:
             )
         present, declared = set(names), set(self.sources)
         free = {s for name, column in self.columns.items() if column.optional for s in column.sources(name)}
+        free -= {self.person}  # nobody would know whose rows they are
         missing = [source for source in self.sources if source not in present | free]
         extra = [name for name in names if name not in declared]
         listed = slice(MOST_PROBLEMS)  # a wrong file has thousands of them

@@ -102,3 +102,29 @@ def test_a_table_without_the_column_of_persons_is_told_so_also_where_that_column
 def test_an_expression_too_deep_or_too_large_to_compute_is_refused_before_anything_is_spent(derive, told):
     with pytest.raises(SchemaError, match=told):
         pm.Schema({"x": pm.Integer(0, 9), "y": pm.Derived(derive)})
+
+
+# ------------------------------------------------------------------------------- derived values where types are narrow
+
+
+@pytest.mark.parametrize("type", [pa.int8(), pa.uint8(), pa.int64(), pa.float32(), pa.decimal128(3, 1)])
+@pytest.mark.parametrize("pandas", [False, True])
+def test_a_derived_number_is_written_as_it_is_and_as_conditions_see_it(type, pandas):
+    """The narrow type of a column that the table has, and whose bounds nobody declared, clamped and cut values."""
+    schema = pm.Schema({"x": pm.Integer(0, 9), "y": pm.Derived("x * 100 - 4.5")})
+    real = pa.array([None] * 2_000 if pa.types.is_decimal(type) else [1] * 2_000, type)
+    table = pa.table({"x": np.arange(2_000) % 10, "y": real})
+    data = table.to_pandas() if pandas else table
+    synth = pm.Synthesizer(schema, epsilon=50, neighbours="add-remove").fit(data)
+    made = synth.sample(200, seed=1, where="y > 300")
+    x, y = (np.asarray(made[name], float) for name in ("x", "y"))
+    assert (y == x * 100 - 4.5).all()
+    assert y.min() > 300
+
+
+def test_a_derived_date_is_not_wrapped_around_by_nanoseconds():
+    schema = pm.Schema({"x": pm.Date("1500-01-01", "1600-12-31"), "y": pm.Derived("coalesce(x, x)")})
+    table = pa.table({"x": pa.array([-150_000] * 500, pa.int32()).cast(pa.date32()),
+                      "y": pa.array([0] * 500, pa.timestamp("ns"))})  # fmt: skip
+    made = pm.Synthesizer(schema, epsilon=50, neighbours="add-remove").fit(table).sample(50, seed=1)
+    assert made["x"].to_pylist() == made["y"].to_pylist()

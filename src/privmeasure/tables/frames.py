@@ -321,6 +321,8 @@ def _series(column: "pa.ChunkedArray", dtype: Any) -> Any:
         return series.astype(object).where(series.notna(), None)
     if series.dtype == dtype or (column.null_count and dtype.kind in "iub"):  # these cannot be missing
         return series
+    if dtype.kind in "iuf" and series.dtype.kind in "iuf" and not np.can_cast(series.dtype, dtype):
+        return series  # a derived column, for which the type has no room
     try:
         return series.astype(dtype)
     except (TypeError, ValueError):  # dates or texts in the place of float64, which held nothing: public cells by now

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import privmeasure as pm
-from privmeasure.errors import DataError, SchemaError
+from privmeasure.errors import ArgumentError, DataError, SchemaError
 from privmeasure.sources import people
 from privmeasure.sources.files import open_table
 from privmeasure.tables.frames import to_arrow
@@ -128,3 +128,11 @@ def test_a_derived_date_is_not_wrapped_around_by_nanoseconds():
                       "y": pa.array([0] * 500, pa.timestamp("ns"))})  # fmt: skip
     made = pm.Synthesizer(schema, epsilon=50, neighbours="add-remove").fit(table).sample(50, seed=1)
     assert made["x"].to_pylist() == made["y"].to_pylist()
+
+
+@pytest.mark.parametrize("wrong", [{"n": -1}, {"seed": -1}, {"where": "age > 3"}, {"where": "x >"}])
+def test_fit_sample_refuses_what_cannot_be_sampled_before_it_spends(wrong):
+    synth = pm.Synthesizer(pm.Schema({"x": pm.Number(0, 1)}), epsilon=1, neighbours="add-remove")
+    with pytest.raises(ArgumentError):
+        synth.fit_sample(pa.table({"x": [0.5] * 100}), **wrong)
+    assert not synth.spent

@@ -18,6 +18,7 @@ from privmeasure.plans.promise import Promise
 from privmeasure.plans.recipe import DEFAULT
 from privmeasure.privacy import COMPARED_ROWS_PER_PERSON, Neighbours, Privacy
 from privmeasure.releases.base import Order, Release
+from privmeasure.releases.sampling import check_draw
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.sources.files import USUAL_TEXT, open_table
@@ -25,7 +26,7 @@ from privmeasure.sources.people import People, fresh_salt, insecure_salt
 from privmeasure.sources.tables import TableSource
 from privmeasure.spending import Spending
 from privmeasure.tables import Layout, Schema
-from privmeasure.tables.facts import forbidden_pairs
+from privmeasure.tables.facts import asked, forbidden_pairs
 from privmeasure.tables.frames import FrameKind, to_arrow
 from privmeasure.tables.texts import UTF8, TextForm, with_decimals
 from privmeasure.threads import Progress
@@ -407,6 +408,11 @@ class Synthesizer:
             >>> synth.fit_sample(np.full(900, 0.5), 5).shape
             (5, 1)
         """
+        check_draw(n, seed, "random", "rows")  # before anything is spent
+        if where is not None and self.schema is None:
+            raise ArgumentError("where needs a table with named columns: give the synthesizer a Schema.")
+        if self.schema is not None:
+            asked(self.schema, where)
         try:
             self.fit(data)
         finally:

@@ -7,7 +7,7 @@ system allows it, it has no name from the moment it exists: whatever happens to 
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -49,18 +49,23 @@ class Scratch:
         with self._turn, _writable():
             start = self._file.seek(0, 2)
             self._file.write(whole.reshape(-1).view(np.uint8).data)
+            self._file.flush()  # a full disk refuses here, not when something is read or closed
         return Stored(self, start, whole.dtype, whole.shape)
 
     def read(self, start: int, into: NDArray[Any]) -> None:
         """Fill an array with what stands at a place."""
         with self._turn:
             self._file.seek(start)
-            self._file.readinto(into.reshape(-1).view(np.uint8).data)
+            if self._file.readinto(into.reshape(-1).view(np.uint8).data) != into.nbytes:
+                raise OSError("a file for private rows is shorter than it was")  # what memory held is no row
 
     def close(self) -> None:
-        """Delete everything; a second time does nothing."""
-        self._file.close()
-        self._folder.cleanup()
+        """Delete everything, also where the disk takes no more; a second time does nothing."""
+        try:
+            with suppress(OSError):  # of what could not be written, which nobody will read
+                self._file.close()
+        finally:
+            self._folder.cleanup()
 
     def __repr__(self) -> str:
         """Show nothing: the size may be private."""

@@ -91,6 +91,25 @@ class Derivation:
             return None
         return f"is derived as {self.sort}, got {describe_type(plain)}. Correct derive, or cast the column."
 
+    def has_room(self, type: "pa.DataType") -> bool:
+        """Say whether a storage type holds every value that may be derived, as it is: nobody declared bounds.
+
+        Parts of dates have some: a year has four digits at most.
+        """
+        import pyarrow as pa
+
+        plain, tree = plain_type(type), self.column.tree
+        of_date = isinstance(tree, Call) and (tree.function in DATE_PARTS or tree.function == "weekday")
+        short = [pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.uint64()] if of_date else []
+        wide: dict[Sort, list[pa.DataType]] = {
+            "whole": [pa.int64(), pa.float64(), *short],
+            "number": [pa.float64()],
+            "date": [pa.date32(), pa.date64(), *map(pa.timestamp, ("s", "ms", "us"))],
+            "datetime": [pa.timestamp("us", getattr(plain, "tz", None))],
+            "time": [pa.time64("us"), pa.time64("ns")],
+        }
+        return self.sort not in wide or plain in wide[self.sort]
+
     def cells(self, value: Values) -> "pa.Array":
         """Return values as cells."""
         return number_cells(value, self.type) if self.sort in NUMERIC_SORTS else value.cast(self.type)

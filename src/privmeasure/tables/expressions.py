@@ -8,6 +8,7 @@ text    = in single quotes (a quote inside is written twice)
 name    = a word, or any text in double quotes or backticks
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ LONGEST_EXPRESSION = 2_000
 """Characters of an expression."""
 DEEPEST_EXPRESSION = 30
 """Brackets and functions inside each other."""
+MOST_TOKENS = 300
+"""Numbers, names and signs: a sum of many parts is a deep tree, and must be no deeper than Python goes."""
 
 
 class ExpressionError(ArgumentError):
@@ -104,6 +107,8 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         kind = str(match.lastgroup)
         tokens.append((kind, match[kind]))
         at = match.end()
+    if len(tokens) > MOST_TOKENS:
+        raise ExpressionError(f"has more than {MOST_TOKENS} numbers, names and signs. Derive a part of it first.")
     return tokens
 
 
@@ -137,6 +142,8 @@ class _Reader:
             raise ExpressionError(f"has more than {DEEPEST_EXPRESSION} brackets inside each other.")
         kind, token = self._next("a number, a name or a bracket")
         if kind == "number":
+            if math.isinf(float(token)):
+                raise ExpressionError(f"has the number {token[:20]!r}, which is too large.")
             return Literal(int(token) if re.fullmatch(r"\d{1,15}", token) else float(token))
         if kind == "text":
             return Literal(token[1:-1].replace("''", "'"))

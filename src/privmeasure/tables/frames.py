@@ -145,10 +145,14 @@ def _from_pandas(frame: Any) -> "tuple[pa.Table, FrameKind]":
     levels = _index_levels(frame)
     _tell_of_index(frame.index)
     labels = (*levels.values(), *frame.columns)
-    cells = [_as_series(frame.index.get_level_values(i)) for i in levels]
-    cells += [frame.iloc[:, i] for i in range(frame.shape[1])]
-    names, dtypes = tuple(map(str, labels)), tuple(series.dtype for series in cells)
+    names = tuple(map(str, labels))
+    cells = [_as_series(_level(frame.index, i)) for i in levels] + [frame.iloc[:, i] for i in range(frame.shape[1])]
+    dtypes = tuple(series.dtype for series in cells)
     columns = [_pandas_column(series, name) for series, name in zip(cells, names, strict=True)]
+    for at, level in enumerate(levels if hasattr(frame.index, "levels") else ()):
+        values, type = columns[at]
+        codes = np.asarray(frame.index.codes[level], np.int64)  # each row by itself finds its value, or none
+        columns[at] = values.take(pa.array(codes, mask=codes < 0)), type
     hints = tuple("category" if hasattr(dtype, "categories") else dtype for dtype in dtypes)
     kind = FrameKind("pandas", names, labels, tuple(type for _, type in columns), hints, names[: len(levels)])
     return pa.table([array for array, _ in columns], names=list(names)), kind
@@ -157,6 +161,14 @@ def _from_pandas(frame: Any) -> "tuple[pa.Table, FrameKind]":
 def _index_levels(frame: Any) -> dict[int, Any]:
     """Return the levels of an index that have a name, by their number."""
     return {i: label for i, label in enumerate(frame.index.names) if label is not None}
+
+
+def _level(index: Any, i: int) -> Any:
+    """Return the values of a level of an index: of several, the distinct ones, in the dtype that the level has.
+
+    Spread over the rows they would be of another dtype as soon as one row has none.
+    """
+    return index.levels[i] if hasattr(index, "levels") else index
 
 
 def _as_series(level: Any) -> Any:
@@ -172,7 +184,7 @@ def _tell_of_index(index: Any) -> None:
     Whether it is a RangeIndex must not matter: pandas makes one of the numbers of some rows if their distances happen
     to be equal.
     """
-    levels = [index.get_level_values(i) for i, label in enumerate(index.names) if label is None]
+    levels = [_level(index, i) for i, label in enumerate(index.names) if label is None]
     if any(getattr(level.dtype, "kind", "O") not in "iu" for level in levels):
         warnings.warn(
             "The index of the dataframe has no name and was left behind. If it belongs to the data, name it "
@@ -309,6 +321,8 @@ def _series(column: "pa.ChunkedArray", dtype: Any) -> Any:
         return series.astype(object).where(series.notna(), None)
     if series.dtype == dtype or (column.null_count and dtype.kind in "iub"):  # these cannot be missing
         return series
+    if dtype.kind in "iuf" and series.dtype.kind in "iuf" and not np.can_cast(series.dtype, dtype):
+        return series  # a derived column, for which the type has no room
     try:
         return series.astype(dtype)
     except (TypeError, ValueError):  # dates or texts in the place of float64, which held nothing: public cells by now

@@ -21,6 +21,10 @@ class Writes(Protocol):
         """The file columns that are written, with the types that they have where no storage type came in."""
         ...
 
+    def has_room(self, name: str, type: "pa.DataType") -> bool:
+        """Say whether a storage type has room for every value of a file column."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -48,7 +52,8 @@ class Layout:
         def stored(name: str, type: "pa.DataType | None") -> "pa.DataType | None":
             if type is not None and pt.is_dictionary(type) and pt.is_null(type.value_type):
                 return pa.dictionary(pa.int32(), natural[name], type.ordered)
-            return None if type is None or pt.is_null(plain_type(type)) else roomy(type)
+            nothing = type is None or pt.is_null(plain_type(type)) or not schema.has_room(name, type)
+            return None if nothing else roomy(type)
 
         given = [None] * len(names) if types is None else list(types)
         kept = [(name, stored(name, type)) for name, type in zip(names, given, strict=True) if name in natural]

@@ -213,6 +213,10 @@ class Schema:
             for output, type in zip(column.outputs(name), self._natural(name, column), strict=True)
         }
 
+    def has_room(self, name: str, type: "pa.DataType") -> bool:
+        """Say whether a storage type holds whatever a file column may get; other columns refuse one that does not."""
+        return name not in self.derived or self.derived[name].has_room(type)
+
     def _natural(self, name: str, column: Column) -> "Sequence[pa.DataType]":
         return (self.derived[name].type,) if isinstance(column, Derived) else column.natural
 
@@ -226,6 +230,7 @@ class Schema:
             )
         present, declared = set(names), set(self.sources)
         free = {s for name, column in self.columns.items() if column.optional for s in column.sources(name)}
+        free -= {self.person}  # nobody would know whose rows they are
         missing = [source for source in self.sources if source not in present | free]
         extra = [name for name in names if name not in declared]
         listed = slice(MOST_PROBLEMS)  # a wrong file has thousands of them

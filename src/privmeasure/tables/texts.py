@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 UTF8 = "utf-8"
 UNKNOWN_LETTER = "\N{REPLACEMENT CHARACTER}"
-"""What stands for a byte that an encoding has no letter for."""
+"""What stands in a header for a byte that an encoding has no letter for."""
+UNKNOWN_LETTERS = 0x10FF00
+"""In cells each such byte has a letter of its own, from here on, that means nothing: else two ids would be one."""
 NAMED_DELIMITERS = {"\\t": "\t", "tab": "\t"}
 """Delimiters that are hard to type in a shell."""
 
@@ -96,7 +98,7 @@ class TextForm:
         letters = [chr(i) for i in range(128)] if self.codec == UTF8 else list(letters_of(self.codec) or "")
         if number and self.decimal == ",":
             letters[ord(",")], letters[ord(".")] = ".", ","
-        return Translation(letters)
+        return Translation([chr(UNKNOWN_LETTERS + i) if c == UNKNOWN_LETTER else c for i, c in enumerate(letters)])
 
 
 @lru_cache(maxsize=32)

@@ -130,8 +130,12 @@ FORMS = {
 
 
 def letters(form, cell, *, number):
-    """A cell in UTF-8, letter by letter."""
-    text = cell if form.codec == "utf-8" else cell.decode(form.codec, "replace").encode()
+    """A cell in UTF-8, letter by letter; a byte that is no letter stays apart from the others that are none."""
+    read = [bytes([byte]).decode(form.codec, "replace") for byte in cell] if form.codec != "utf-8" else []
+    own = "".join(
+        chr(0x10FF00 | byte) if letter == "\ufffd" else letter for byte, letter in zip(cell, read, strict=False)
+    )
+    text = cell if form.codec == "utf-8" else own.encode()
     return text.translate(bytes.maketrans(b",.", b".,")) if number and form.decimal == "," else text
 
 

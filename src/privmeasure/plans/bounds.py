@@ -186,12 +186,9 @@ def box_cuts(domain: Box, depth: int) -> tuple[tuple[int, int, float, int], ...]
     return tuple(found)
 
 
-def spread_norm(domain: Box, variance: Sequence[float], depth: int, *, above: int = 0) -> float:
-    """Return a bound of E||xi||_BL for an error xi of total 0, its leaf masses spread evenly: T5's noise term.
-
-    Only the components of the levels below `above` count: those of the levels above + 1, ..., depth.
-    """
-    square = sum(variance[level] * r * r / 12 for level, _, r, _ in box_cuts(domain, depth) if level > above)
+def spread_norm(domain: Box, variance: Sequence[float], depth: int) -> float:
+    """Return a bound of E||xi||_BL for an error xi of total 0, its leaf masses spread evenly: T5's noise term."""
+    square = sum(variance[level] * r * r / 12 for level, _, r, _ in box_cuts(domain, depth))
     return flow_constant(domain.width) * math.sqrt(square)
 
 

@@ -160,6 +160,50 @@ def shrink(
     return result
 
 
+def shrink_inside(
+    prepared: Sequence[Prepared],
+    variances: Sequence[Floats | float],
+    mass: Mass,
+    domain: Domain,
+    exists: Sequence[Bools] | None = None,
+) -> list[Prepared]:
+    """Return the differences of siblings, shrunk inside each cell of a level by itself: `mass` is that of its cells.
+
+    What the fine cells say is worth keeping where data lie in few places and is noise where they are spread, and that
+    differs from cell to cell. In each cell, a level of its splits is drawn towards the forecasts by as much as noise
+    explains of all splits of the cell down to the level below: few splits near the top borrow from those next to
+    them, and what many splits far down say does not decide about those above.
+
+    Notation:   u = sum of (e - forecast)^2 / V, c splits with noise    f = max(0, 1 - (c + sqrt(2 c)) / u)
+    Guarantee:  privacy   post-processing: reads released values alone
+
+    Examples:
+        >>> from privmeasure.domains import Box
+        >>> fine = [(np.array([0.0]),), (np.array([50.0, 1.0]),), (np.array([40.0, 0.0, 1.0, -1.0]),)]
+        >>> shrunk = shrink_inside(fine, [1.0, 1.0, 1.0], np.array([80, 80]), Box([(0, 1)]))
+        >>> [np.round(differences + 0, 1).tolist() for (differences,) in shrunk]
+        [[0.0], [49.9, 0.0], [39.9, 0.0, 0.0, 0.0]]
+    """
+    level, result = len(mass).bit_length() - 1, list(prepared)
+    below = list(zip(range(level, len(prepared)), forecasts(mass, level, domain, exists), strict=False))
+    count, signal = np.zeros(len(mass)), np.zeros(len(mass))
+    seen: list[tuple[Floats, Floats]] = []
+    for j, (_, forecast) in below:
+        variance = np.broadcast_to(variances[j], forecast.shape)
+        noisy = variance > 0
+        square = np.divide((prepared[j][0] - forecast) ** 2, variance, out=np.zeros(len(variance)), where=noisy)
+        count = count + noisy.reshape(len(mass), -1).sum(axis=1)
+        signal = signal + square.reshape(len(mass), -1).sum(axis=1)
+        seen.append((count, signal))
+    for i, (j, (_, forecast)) in enumerate(below):
+        count, signal = seen[min(i + 1, len(seen) - 1)]
+        explained = count + np.sqrt(2 * count)
+        factor = 1.0 - np.divide(explained, signal, out=np.ones(len(mass)), where=signal > explained)
+        own = np.where(np.broadcast_to(variances[j], forecast.shape) > 0, np.repeat(factor, 1 << i), 1.0)
+        result[j] = (forecast + own * (prepared[j][0] - forecast),)
+    return result
+
+
 def forecasts(
     mass: Mass, level: int, domain: Domain, exists: Sequence[Bools] | None = None
 ) -> Iterator[tuple[Floats, Floats]]:

@@ -13,8 +13,8 @@ D is `Privacy.sensitivity`: in a partition of all possible rows a person changes
 public values and earlier releases, so the steps compose adaptively and their prices add up: docs/proofs/selection.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import ClassVar
@@ -26,16 +26,26 @@ from privmeasure.counts import Axis, Partition, Source
 from privmeasure.domains import Bools, Domain, Product, check_own
 from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.errors import ArgumentError
-from privmeasure.estimates.linear import Estimate, noise_variance, total_estimate
+from privmeasure.estimates.consistency import distribute, signed
+from privmeasure.estimates.joint import Margin, joint_leaves, splits
+from privmeasure.estimates.linear import (
+    Estimate,
+    ancestors,
+    existing,
+    noise_variance,
+    total_estimate,
+    uneven_difference_variances,
+)
+from privmeasure.estimates.shrinkage import shrink_inside
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.choice import RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
 from privmeasure.model.pairs import Pair
-from privmeasure.model.ranks import Blocks, Groups, rank
+from privmeasure.model.ranks import Blocks, Groups, rank, strangers
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LAPLACE, LawName, check_scale
 from privmeasure.origin import Origin
-from privmeasure.plans.column_schedule import Split, column_plan, plan_pairs, split_over
+from privmeasure.plans.column_schedule import Split, column_plan, is_listed, leeway, plan_pairs, split_over
 from privmeasure.plans.columns import MOST_COLUMNS, ColumnPlan, rows_error
 from privmeasure.plans.plan import RowsAre
 from privmeasure.plans.recipe import PLAIN
@@ -44,6 +54,10 @@ from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.threads import Progress, thread_count
+from privmeasure.transport.cells import cells_apart
+
+EXACT = 1e-3
+"""The variance that stands for none, of a number of rows that is public."""
 
 Masks = Callable[[int], Sequence[Bools]]
 """For a level, sets of its cells."""
@@ -114,16 +128,19 @@ class ColumnTree:
         """Say what would be measured and guaranteed for a number of rows, from public values; changes nothing."""
         rows = whole_rows(self.rows if rows is None else rows, advice=NOT_READ)
         split = self._split(rows if self.rows is None else self.rows)
-        return self._plan(split, rows, "public" if rows == self.rows else "assumed")
+        return self._plan(
+            split, rows, "public" if rows == self.rows else "assumed", rows if self.rows is None else self.rows
+        )
 
     def _split(self, rows: int) -> Split:
         return split_over(self.spaces, self.privacy, rows, buy_size=self._buys_size, tuning=self.tuning)
 
-    def _plan(self, split: Split, rows: int, rows_are: RowsAre) -> ColumnPlan:
+    def _plan(self, split: Split, rows: int, rows_are: RowsAre, planned: int) -> ColumnPlan:
+        """Return the plan for a number of rows; epsilon was split for the `planned` one."""
         scales = [{level: self.privacy.scale(e) for level, e in own.items()} for own in split.columns]
         error = rows_error(self.privacy, split.size, scales, self.law)
         columns = tuple(
-            column_plan(space, budgets, self.privacy, rows, rows_are, error, law=self.law)
+            column_plan(space, budgets, self.privacy, rows, rows_are, error, planned=planned, law=self.law)
             for space, budgets in zip(self.spaces, split.columns, strict=True)
         )
         sizes = [space.size(finest_level(space)) for space in self.spaces]
@@ -176,14 +193,22 @@ class ColumnTree:
             ]
             best = sum(y / v for y, v in known) / sum(1 / v for _, v in known)
             rows = max(1, round(best))
-        plan = self._plan(split, rows, "public" if self.privacy.rows_are_public else "released")
+        rows_are: RowsAre = "public" if self.privacy.rows_are_public else "released"
+        plan = self._plan(split, rows, rows_are, self.rows or first)
         columns = tuple(
-            self._column(j, plan, noisy[j], variances[j], best, private=key.private) for j in range(len(self.spaces))
+            self._column(j, plan, dict(noisy[j]), variances[j], best, private=key.private)
+            for j in range(len(self.spaces))
         )
         ranks = tuple(self._ranks(j, column, max(1, plan.pair_sides[0])) for j, column in enumerate(columns))
         pairs: tuple[Pair, ...] = ()
         if plan.tree_pairs:
             pairs = self._pairs(source, columns, ranks, plan, key, progress)
+        # The noisy tables are public too, and say something of the columns.
+        total = best, 1 / sum(1 / v for _, v in known) if known else EXACT
+        columns = tuple(
+            self._refined(j, column, ranks[j], pairs, noisy[j], variances[j], total) if column.level else column
+            for j, column in enumerate(columns)
+        )
         progress("release", 1.0)
         return ColumnsMeasure(
             domain=self.domain,
@@ -256,6 +281,44 @@ class ColumnTree:
             noisy=kept,
         )
 
+    def _refined(
+        self,
+        j: int,
+        column: CellMeasure,
+        ranks: Groups,
+        pairs: Sequence[Pair],
+        noisy: Mapping[int, Estimate],
+        variances: Mapping[int, float],
+        total: tuple[float, float],
+    ) -> CellMeasure:
+        """Return a column as all that was measured says it, or as it is if that is too far from it: post-processing.
+
+        Guarantee:  accuracy  T8 of docs/mathematics.md
+        """
+        space, depth, levels = self.spaces[j], column.level, sorted(variances)
+        mass = np.zeros(1 << depth, np.int64)
+        mass[column.cells.view(np.int64)] = column.mass
+        told_apart = self._apart[j](depth) if j in self._apart else ()
+        there = existing(space, depth)[depth] & ~strangers(ranks, mass, missing_cell(space, depth), told_apart)
+        exists = ancestors(there, depth)
+        leaves = joint_leaves(
+            {**noisy, 0: np.full(1, total[0])},
+            {**variances, 0: total[1]},
+            there,
+            list(_margins(j, ranks, pairs, self.law)),
+        )
+        root, prepared = np.full(1, mass.sum()), splits(leaves)
+        if len(levels) > 1 and not is_listed(space):
+            coarse = levels[-2]
+            upper = distribute(root, prepared[:coarse], signed, exists[: coarse + 1])
+            noise = uneven_difference_variances(variances, depth, exists)
+            prepared = shrink_inside(prepared, noise, upper, space, exists)
+        refined = distribute(root, prepared, signed, exists)
+        if cells_apart(space, depth, (refined - mass).astype(np.float64)) > leeway(column.plan):
+            return column
+        cells = np.flatnonzero(refined)
+        return replace(column, cells=cells.astype(np.uint64), mass=refined[cells])
+
     def _ranks(self, j: int, column: CellMeasure, most: int) -> Groups:
         """Return the rank cell of every cell of a column: a function of released masses."""
         mass = np.zeros(1 << column.level)
@@ -305,6 +368,15 @@ class ColumnTree:
             blocks=blocks and blocks[cells].of_groups(groups[cells]),
             alone=alone,
         )
+
+
+def _margins(j: int, ranks: Groups, pairs: Sequence[Pair], law: LawName) -> Iterator[Margin]:
+    """Yield what the noisy tables of pairs say of one column: sums over the groups of the other one."""
+    for pair in pairs:
+        for column, groups, other in ((pair.first, pair.first_groups, 1), (pair.second, pair.second_groups, 0)):
+            if column == j:
+                variance = pair.noisy.shape[other] * noise_variance(pair.scale, law)
+                yield Margin(groups[ranks], pair.noisy.sum(axis=other).astype(np.float64), variance)
 
 
 def _blocks(column: CellMeasure, tuning: Tuning) -> Blocks | None:

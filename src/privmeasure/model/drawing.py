@@ -79,6 +79,33 @@ def _golden(count: int, rng: np.random.Generator) -> Floats:
     return np.asarray(words * 2.0**-53, np.float64)
 
 
+def settle(cells: NDArray[np.int32], margin: Floats, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Return the cells with the counts of the margin, rounded: rows of cells that have too many move where some lack.
+
+    Several parents cannot all be met, and small groups are rounded: a column that is drawn given others has its margin
+    but roughly. Which rows of a cell move is left to chance. Surplus and lack are matched in the order of the cells, so
+    that nothing moves farther than it must.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> np.bincount(settle(np.array([0, 0, 0, 0, 0, 2], np.int32), np.array([3.0, 2.0, 1.0]), rng))
+        array([3, 2, 1])
+    """
+    size, n = len(margin), len(cells)
+    have, want = (
+        np.bincount(cells, minlength=size),
+        _steps(np.cumsum(margin)[np.newaxis] / margin.sum(), np.array([n]), rng.random(1)).ravel(),
+    )
+    surplus = np.maximum(have - want, 0)
+    candidates = np.flatnonzero((surplus > 0).take(cells))
+    candidates = candidates.take(by_group(cells.take(candidates), size, rng))
+    there = cells.take(candidates)
+    moving = candidates[np.arange(len(there)) - np.searchsorted(there, there) < surplus.take(there)]
+    settled = cells.copy()
+    settled[moving] = np.repeat(np.arange(size, dtype=np.int32), np.maximum(want - have, 0))
+    return settled
+
+
 def inside(ranks: Groups, mass: Floats, cell: SortKey, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return for every row, given its rank cell, one of the cells of that group, in proportion to the mass.
 

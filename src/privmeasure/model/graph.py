@@ -1,13 +1,14 @@
 """Columns as a graph: released margins, and the tables of measured pairs. Columns are drawn one after the other."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Floats
 from privmeasure.model.conditional import Combinations, Conditional, Parent, conditional
-from privmeasure.model.drawing import SortKey, draw
+from privmeasure.model.drawing import SortKey, draw, settle
 from privmeasure.model.pairs import Pair, pair_table, rake
 from privmeasure.model.ranks import Groups
 from privmeasure.rounding import TINY
@@ -30,9 +31,11 @@ More take longer and scatter less. Fixed, as files do not hold it: see `privmeas
 class Model:
     """A distribution of rank cells with the released margins and, as nearly as they allow, the tables of the pairs.
 
-    Columns come in the order of maximum cardinality: next is the one with most measured pairs among those before it,
-    ties going to the strongest dependence. Each is drawn given all of these at once, so children of one parent are
-    independent given it. `forbidden[i, j]` (rank cells of i by those of j) are combinations that are never drawn.
+    Columns come along the spanning tree of the strongest pairs: drawn before both of its neighbours there, a column
+    would have to fit two that know nothing of each other. Of those that the tree allows, next is the one with most
+    measured pairs among those before it, ties going to the strongest dependence. Each is drawn given all of these at
+    once, so children of one parent are independent given it. `forbidden[i, j]` (rank cells of i by those of j) are
+    combinations that are never drawn.
 
     Examples:
         >>> half = np.array([5.0, 5.0])
@@ -110,14 +113,28 @@ class Model:
         rest = [c for c in range(len(self.margins)) if c != order[0]]
         placed = [{order[0]} & near for near in self._near]
         strongest = [max((self._strength[c, s] for s in placed[c]), default=0.0) for c in range(len(self.margins))]
+        reached = {*order, *self._tree[order[0]]}
         while rest:
-            column = max(rest, key=lambda c: (len(placed[c]), strongest[c], total[c]))
+            column = max(rest, key=lambda c: (c in reached, len(placed[c]), strongest[c], total[c]))
             rest.remove(column)
             order.append(column)
+            reached |= {column, *self._tree[column]}
             for c in self._near[column]:
                 placed[c].add(column)
                 strongest[c] = max(strongest[c], self._strength[c, column])
         return order
+
+    @cached_property
+    def _tree(self) -> list[set[int]]:
+        """The neighbours of every column in the spanning tree of the strongest pairs, or forest."""
+        near: list[set[int]] = [set() for _ in self.margins]
+        part = np.arange(len(self.margins))
+        for i, j in sorted((pair for pair in self._strength if pair[0] < pair[1]), key=lambda p: -self._strength[p]):
+            if part[i] != part[j]:
+                near[i].add(j)
+                near[j].add(i)
+                part[part == part[j]] = part[i]
+        return near
 
     def sample(self, n: int, rng: np.random.Generator) -> list[RankCells]:
         """Return n rows: for each column the rank cells."""
@@ -198,8 +215,11 @@ class Model:
             if not names:
                 drawn[c], fitted[c] = self._alone(c, n, rng), None
                 continue
-            law, rows = conditional(self.margins[c], self._parents(c, names, drawn))
+            parents = self._parents(c, names, drawn)
+            law, rows = conditional(self.margins[c], parents)
             drawn[c], fitted[c] = _drawn(law, rows, rng), (names, law)
+            if all(parent.allowed is None for parent in parents):  # what moves might land where facts forbid it
+                drawn[c] = settle(drawn[c], self.margins[c], rng)
         return [drawn[c] for c in range(len(self.margins))], fitted
 
     def _parents(self, column: int, names: Sequence[int], drawn: Mapping[int, RankCells]) -> list[Parent]:

@@ -103,6 +103,21 @@ def _labels(cells: int, alone: int | None, apart: Sequence[Bools]) -> Groups:
     return labels
 
 
+def strangers(groups: Groups, mass: NDArray[Any], alone: int | None, apart: Sequence[Bools]) -> Bools:
+    """Say which cells without mass are in a group that they must not share with what has mass there: see `rank`.
+
+    They joined it as neighbours. Masses that are estimated anew must leave them empty.
+
+    Examples:
+        >>> strangers(np.array([0, 0, 1, 1]), np.array([4, 1, 1, 0]), alone=2, apart=())
+        array([False, False, False,  True])
+    """
+    labels, filled = _labels(len(mass), alone, apart), np.asarray(mass) > 0
+    of_group = np.full(int(groups.max()) + 1, -1)
+    of_group[groups[filled]] = labels[filled]
+    return np.asarray(~filled & (of_group[groups] != labels), bool)
+
+
 def _runs(mass: NDArray[np.float64], groups: int, blocks: Blocks | None) -> Groups:
     """Return runs of cells, or of blocks of cells, of about equal mass."""
     if groups >= np.count_nonzero(mass):

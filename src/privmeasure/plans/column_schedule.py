@@ -21,6 +21,13 @@ from privmeasure.privacy import Privacy
 MOST_PAIR_CELLS = 1 << 24
 """Cells of the tables of all pairs together, which are counted in one pass: more columns, fewer groups."""
 
+LEEWAY = 0.25
+"""How far the last estimate of a column may be from the first, in parts of the first one's guarantee.
+
+More raises the guarantee, less lets the first estimate stand where a better one is at hand: errors are an eighth of
+their guarantee, and what is gained is part of the error.
+"""
+
 
 def is_listed(space: Domain) -> bool:
     """Say whether the points of a column are a list of values that are measured one by one, whatever their number."""
@@ -177,20 +184,32 @@ def column_plan(
     rows_are: RowsAre,
     rows_error: float,
     *,
+    planned: int,
     law: LawName,
 ) -> Plan:
-    """Return the plan of one column with its guarantee: T2 for its levels, and the error of the number of rows.
+    """Return the plan of one column with its guarantee: T8 for its levels, and the error of the number of rows.
 
     `rows_error` bounds E|N - n|, of the number of rows N that all columns share: it moves as much mass by at most the
     diameter. The estimates descend from the best linear estimate of n, so that T2's variances are upper bounds.
+    `planned` is the number of rows that the budgets were made for: what the last estimate may differ by from the first
+    follows it, and so is known before the column is measured.
     """
     depth = max(budgets, default=0)
     spent = sum(budgets.values(), Fraction(0))
     own = privacy.at(spent) if spent else privacy
     scales = {level: privacy.scale(budget) for level, budget in budgets.items()}
-    value = t2(space, scales, depth, rows, space.diameter(depth), blue=True) + rows_error * space.diameter(0) / rows
-    about = "signed differences, best linear inference, the total of all columns"
-    bounds = (Bound("T2", value, True, about),)
+    radius = space.radius(depth)
+
+    def first(rows: int) -> float:
+        noise = t2(space, scales, depth, rows, radius, blue=True)
+        return noise + radius + rows_error * space.diameter(0) / rows
+
+    bounds = (
+        Bound("T2", first(rows), False, "of the first estimate: signed differences, best linear inference"),
+        Bound(
+            "T8", first(rows) + LEEWAY * first(planned) * planned / rows, True, "all that was measured, kept near it"
+        ),
+    )
     return tree_plan(
         "pmm",
         space,
@@ -203,3 +222,9 @@ def column_plan(
         bounds=bounds,
         memory_bytes=64 << depth,
     )
+
+
+def leeway(plan: Plan) -> float:
+    """Return how far, in rows times distance, the last estimate of a column may be from its first one."""
+    values = {bound.name: bound.value for bound in plan.bounds}
+    return (values["T8"] - values["T2"]) * plan.rows

@@ -77,7 +77,7 @@ class Tuning:
 
     By judgement: the benchmark varies the share, not its slope.
     """
-    split_power: float = 0.4
+    split_power: float = 0.5
     """The budget of a column grows with (cells that matter)^split_power.
 
     In theory 1/2 is best for total variation, which adds up over cells, and 1/4 for W1; 0 would give all columns the

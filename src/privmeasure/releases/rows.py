@@ -60,9 +60,9 @@ class RowMaker:
         self._own = [[fact for fact in facts if fact[0].column == fact[1].column == j] for j in range(len(columns))]
         self._masses = [self._left(j, mass) for j, mass in enumerate(masses)]
         self.margins = [np.bincount(g, weights=m).astype(np.float64) for g, m in zip(ranks, self._masses, strict=True)]
-        # a rank cell that has nothing left is never drawn, but must have cells
+        # a rank cell that has nothing left is never drawn, but must have cells: its own masses, or any
         self._spread = [
-            np.where(margin[g] > 0, left, mass)
+            np.where(margin[g] > 0, left, np.where(np.bincount(g, weights=mass)[g] > 0, mass, 1.0))
             for g, margin, left, mass in zip(ranks, self.margins, self._masses, masses, strict=True)
         ]
 

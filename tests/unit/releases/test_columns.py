@@ -19,9 +19,8 @@ from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
 from privmeasure.releases import files
 from privmeasure.releases.columns import ColumnsMeasure
-from privmeasure.releases.drift import tree_distance
 from privmeasure.sources.arrays import ArraySource
-from privmeasure.transport.cells import cell_norm
+from privmeasure.transport.cells import cell_norm, tree_distance
 
 DOMAIN = Product([Box([(0, 10)]), Categories(5), Nullable(Integers(0, 99)), Categories(2), Sphere(), Categories(1)])
 

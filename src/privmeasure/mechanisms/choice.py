@@ -21,6 +21,7 @@ from privmeasure.model.ranks import Blocks, Groups, merge_groups, rank
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import LEVELS, Key
 from privmeasure.noise.law import LAPLACE, Law
+from privmeasure.plans.column_schedule import table_sides
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.tuning import Tuning
 from privmeasure.privacy import Privacy
@@ -99,9 +100,15 @@ def score(true: NDArray[np.int64], expected: NDArray[np.float64]) -> int:
 class RankedColumn:
     """The rank cells of one released column, and coarser groups of them: public."""
 
-    def __init__(self, margin: Floats, *, ordered: bool, blocks: Blocks | None, alone: int | None) -> None:
-        """Take the mass of every rank cell, their blocks, and the one of missing values: see `rank`."""
-        self.margin, self._ordered, self._blocks, self._alone = margin, ordered, blocks, alone
+    def __init__(
+        self, margin: Floats, *, ordered: bool, listed: bool, blocks: Blocks | None, alone: int | None
+    ) -> None:
+        """Take the mass of every rank cell, their blocks, and the one of missing values: see `rank`.
+
+        A `listed` column is a list of values, which may have more groups than others: see `table_sides`.
+        """
+        self.margin, self.listed = margin, listed
+        self._ordered, self._blocks, self._alone = ordered, blocks, alone
         self._groups: dict[int, tuple[Groups, Floats]] = {}
 
     def groups(self, most: int) -> tuple[Groups, Floats]:
@@ -135,13 +142,12 @@ class TruePairs:
     def chosen(self, key: Key) -> tuple[Pair, ...]:
         """Return the noisy tables of pairs that join the columns, then of those that the tree tells least about."""
         plan = self._plan
-        small = [self._true(t, self._score_side) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
+        small = [self._true(t, self._score_sides) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
         tree = self._tree(small, key)
-        pairs = [self._noisy(t, plan.pair_sides[0], plan.tree_scale, key, place) for place, t in enumerate(tree)]
+        pairs = [self._noisy(t, 0, plan.tree_scale, key, place) for place, t in enumerate(tree)]
         if plan.extra_pairs:
             extra = self._extra(small, tree, pairs, key)
-            side, scale, place = plan.pair_sides[1], plan.extra_scale, len(tree)
-            pairs += [self._noisy(t, side, scale, key, place + i) for i, t in enumerate(extra)]
+            pairs += [self._noisy(t, 1, plan.extra_scale, key, len(tree) + i) for i, t in enumerate(extra)]
         return tuple(pairs)
 
     # ------------------------------------------------------------------------------------------------- the choice
@@ -180,7 +186,7 @@ class TruePairs:
         count = min(rows, MODEL_ROWS)
         cells = Model.of_pairs(margins, pairs, rows).sample(count, np.random.default_rng(MODEL_SEED))
         sample = [
-            column.groups(self._score_side)[0].astype(np.uint16).take(cell)
+            column.groups(self._score_sides[0])[0].astype(np.uint16).take(cell)
             for column, cell in zip(self._columns, cells, strict=True)
         ]
         able = [t for t in range(len(self._names)) if t not in set(tree)]
@@ -199,43 +205,51 @@ class TruePairs:
 
     # ------------------------------------------------------------------------------------------------- tables
 
-    def _groups(self, t: int, side: int) -> tuple[tuple[Groups, Floats], tuple[Groups, Floats]]:
-        """Return the groups of the two columns of a pair, at most `side` each, and their masses: public."""
+    def _groups(self, t: int, sides: tuple[int, int]) -> tuple[tuple[Groups, Floats], tuple[Groups, Floats]]:
+        """Return the groups of the two columns of a pair, at most so many each, and their masses: public."""
         i, j = self._names[t]
-        return self._columns[i].groups(side), self._columns[j].groups(side)
+        return self._columns[i].groups(sides[0]), self._columns[j].groups(sides[1])
 
-    def _true(self, t: int, side: int) -> NDArray[np.int64]:
+    def _sides(self, t: int, layer: int) -> tuple[int, int]:
+        """Return the most groups of the two columns of a pair in its table: public."""
+        one, two = (self._columns[j] for j in self._names[t])
+        cells, listed = (len(one.margin), len(two.margin)), (one.listed, two.listed)
+        return table_sides(cells, listed, self._plan.pair_sides[layer])
+
+    def _true(self, t: int, sides: tuple[int, int]) -> NDArray[np.int64]:
         """Return the PRIVATE counts of a pair on public groups: sums of disjoint cells, so still a histogram."""
-        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, side)
+        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, sides)
         table = self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
         return np.asarray(merge_groups(table, rows, columns), np.int64)
 
     def _price(self, t: int, layer: int) -> int:
         """Return what the noise of its table would take off a pair's worth: public."""
-        (_, rows), (_, columns) = self._groups(t, self._plan.pair_sides[layer])
+        (_, rows), (_, columns) = self._groups(t, self._sides(t, layer))
         scale = (self._plan.tree_scale, self._plan.extra_scale)[layer]
         return round(self._tuning.noise_price * len(rows) * len(columns) * scale)
 
     @property
-    def _score_side(self) -> int:
-        return min(self._plan.pair_sides[0], self._tuning.score_side)
+    def _score_sides(self) -> tuple[int, int]:
+        side = min(self._plan.pair_sides[0], self._tuning.score_side)
+        return side, side
 
     def _independent(self, t: int) -> Floats:
         """Return what released margins alone say of a pair: public."""
-        (_, rows), (_, columns) = self._groups(t, self._score_side)
+        (_, rows), (_, columns) = self._groups(t, self._score_sides)
         product: Floats = np.outer(rows, columns) / self._plan.rows
         return product
 
     def _sampled(self, t: int, sample: Sequence[NDArray[np.uint16]]) -> Floats:
         """Return how often a pair's groups occur in a sample of the model: public."""
-        (i, j), ((_, rows), (_, columns)) = self._names[t], self._groups(t, self._score_side)
+        (i, j), ((_, rows), (_, columns)) = self._names[t], self._groups(t, self._score_sides)
         code = sample[i] * np.uint16(len(columns)) + sample[j]
         return np.bincount(code, minlength=len(rows) * len(columns)).reshape(len(rows), -1).astype(np.float64)
 
-    def _noisy(self, t: int, side: int, scale: Fraction, key: Key, place: int) -> Pair:
+    def _noisy(self, t: int, layer: int, scale: Fraction, key: Key, place: int) -> Pair:
         """Return a chosen pair with noise: (D / scale)-DP, as its table changes by at most D in l_1."""
-        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, side)
-        true, part = self._true(t, side), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
+        sides = self._sides(t, layer)
+        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, sides)
+        true, part = self._true(t, sides), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
         noisy = add_noise(true.ravel(), 0, law_of(self._plan.law, scale), key, part, 1).reshape(true.shape)
         return Pair(i, j, rows, columns, noisy, scale)
 

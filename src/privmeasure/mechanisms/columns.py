@@ -45,7 +45,16 @@ from privmeasure.model.ranks import Blocks, Groups, rank, strangers
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LAPLACE, LawName, check_scale
 from privmeasure.origin import Origin
-from privmeasure.plans.column_schedule import Split, column_plan, is_listed, leeway, plan_pairs, split_over
+from privmeasure.plans.column_schedule import (
+    Split,
+    column_plan,
+    is_listed,
+    leeway,
+    pair_cells,
+    plan_pairs,
+    rank_cells,
+    split_over,
+)
 from privmeasure.plans.columns import MOST_COLUMNS, ColumnPlan, rows_error
 from privmeasure.plans.plan import RowsAre
 from privmeasure.plans.recipe import PLAIN
@@ -143,10 +152,8 @@ class ColumnTree:
             column_plan(space, budgets, self.privacy, rows, rows_are, error, planned=planned, law=self.law)
             for space, budgets in zip(self.spaces, split.columns, strict=True)
         )
-        sizes = [space.size(finest_level(space)) for space in self.spaces]
-        sizes = [size for size in sizes if size > 1]
-        pairs = plan_pairs(sizes, self.privacy, split, rows, tuning=self.tuning)
-        kept = [min(size, pairs.sides[0]) for size in sizes]
+        varied = [space for space in self.spaces if space.size(finest_level(space)) > 1]
+        pairs = plan_pairs(varied, self.privacy, split, rows, tuning=self.tuning)
         plan = ColumnPlan(
             privacy=self.privacy,
             rows=rows,
@@ -162,7 +169,7 @@ class ColumnTree:
             pair_sides=pairs.sides,
             diameter=self.domain.diameter(0),
             law=self.law,
-            memory_bytes=6 * (sum(kept) ** 2 - sum(size**2 for size in kept))  # 12 bytes per cell of every pair
+            memory_bytes=12 * pair_cells(varied, pairs.sides[0], self.tuning)  # 12 bytes per cell of every pair
             + sum(column.memory_bytes for column in columns),
         )
         checked = [self.privacy.scale(split.size)] if split.size else []
@@ -199,7 +206,10 @@ class ColumnTree:
             self._column(j, plan, dict(noisy[j]), variances[j], best, private=key.private)
             for j in range(len(self.spaces))
         )
-        ranks = tuple(self._ranks(j, column, max(1, plan.pair_sides[0])) for j, column in enumerate(columns))
+        side = max(1, plan.pair_sides[0])
+        ranks = tuple(
+            self._ranks(j, column, rank_cells(self.spaces[j], side, self.tuning)) for j, column in enumerate(columns)
+        )
         pairs: tuple[Pair, ...] = ()
         if plan.tree_pairs:
             pairs = self._pairs(source, columns, ranks, plan, key, progress)
@@ -365,6 +375,7 @@ class ColumnTree:
         return RankedColumn(
             margin.astype(np.float64),
             ordered=is_ordered(self.spaces[j]),
+            listed=is_listed(self.spaces[j]),
             blocks=blocks and blocks[cells].of_groups(groups[cells]),
             alone=alone,
         )

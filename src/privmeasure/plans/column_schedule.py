@@ -129,9 +129,9 @@ class Pairs:
     sides: tuple[int, int]
 
 
-def plan_pairs(sizes: Sequence[int], privacy: Privacy, split: Split, rows: int, *, tuning: Tuning) -> Pairs:
-    """Return the pairs of columns that have `sizes` values each, no constant ones, for a public number of rows."""
-    k, none = len(sizes), Fraction(0)
+def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: int, *, tuning: Tuning) -> Pairs:
+    """Return the pairs of columns of these spaces, no constant ones, for a public number of rows."""
+    k, none = len(spaces), Fraction(0)
     if k < 2:
         return Pairs(0, 0, none, none, none, (0, 0))
     in_all = split.pairs * rows / privacy.sensitivity  # noise scales of rows, for all pairs together
@@ -151,7 +151,7 @@ def plan_pairs(sizes: Sequence[int], privacy: Privacy, split: Split, rows: int, 
         math.isqrt(int(e * rows / (privacy.sensitivity * r)))
         for e, r in zip(each, (tuning.tree_rows, tuning.extra_rows), strict=True)
     ]
-    side = most_groups(sizes, min(max(wanted[0], 2), tuning.most_groups))
+    side = most_groups(spaces, min(max(wanted[0], 2), tuning.most_groups), tuning)
     return Pairs(
         tree=tree,
         extra=extra,
@@ -162,18 +162,52 @@ def plan_pairs(sizes: Sequence[int], privacy: Privacy, split: Split, rows: int, 
     )
 
 
-def most_groups(sizes: Sequence[int], wanted: int) -> int:
+def rank_cells(space: Domain, side: int, tuning: Tuning) -> int:
+    """Return the most rank cells of a column, for tables of `side` groups by `side`.
+
+    A list of values may have more where its partner has fewer: a table of 4 by 64 has the cells of one of 16 by 16, and
+    values that have no order lose all that tells them apart when they are packed together.
+
+    Examples:
+        >>> from privmeasure.domains import Box
+        >>> from privmeasure.plans.tuning import TUNED
+        >>> [rank_cells(space, 16, TUNED) for space in (Categories(100), Categories(1000), Box([(0, 1)]))]
+        [100, 128, 16]
+    """
+    most = max(side, min(side * side // 2, tuning.longest_list)) if is_listed(space) else side
+    return min(space.size(finest_level(space)), most)
+
+
+def table_sides(cells: tuple[int, int], listed: tuple[bool, bool], side: int) -> tuple[int, int]:
+    """Return the most groups of two columns in their table, whose cells are at most `side`^2.
+
+    `cells` are their rank cells; a list takes what the other column leaves.
+
+    Examples:
+        >>> table_sides((4, 100), (True, True), 16), table_sides((30, 100), (True, True), 16)
+        ((16, 64), (16, 16))
+    """
+    sides = zip(cells[::-1], listed, strict=True)
+    first, second = (side * side // min(other, side) if long else side for other, long in sides)
+    return first, second
+
+
+def most_groups(spaces: Sequence[Domain], wanted: int, tuning: Tuning) -> int:
     """Return how many groups columns may have, so that the tables of all pairs stay within `MOST_PAIR_CELLS`.
 
     Examples:
-        >>> most_groups([1000] * 50, 64), most_groups([1000] * 200, 64)
-        (64, 29)
+        >>> from privmeasure.domains import Box
+        >>> from privmeasure.plans.tuning import TUNED
+        >>> [most_groups([Box([(0, 1)])] * k, 64, TUNED) for k in (50, 200)]
+        [64, 29]
     """
-    for side in range(wanted, 2, -1):
-        kept = [min(size, side) for size in sizes]
-        if (sum(kept) ** 2 - sum(size**2 for size in kept)) // 2 <= MOST_PAIR_CELLS:
-            return side
-    return 2
+    return next((side for side in range(wanted, 2, -1) if pair_cells(spaces, side, tuning) <= MOST_PAIR_CELLS), 2)
+
+
+def pair_cells(spaces: Sequence[Domain], side: int, tuning: Tuning) -> int:
+    """Return the cells of the tables of all pairs of columns, on rank cells."""
+    kept = [rank_cells(space, side, tuning) for space in spaces]
+    return (sum(kept) ** 2 - sum(size**2 for size in kept)) // 2
 
 
 def column_plan(

@@ -38,8 +38,9 @@ class ColumnPlan:
     """The split of one budget over columns, selection and pairs. Frozen; `to_json` and `from_json` are inverse.
 
     `columns[j]` is the plan of column j by itself: its privacy is what the column costs, its guarantee is the column's
-    own. A column with a single value costs nothing. `pair_sides` are the most groups of its values that a column has in
-    a table of the tree, and in an extra table.
+    own. A column with a single value costs nothing. `pair_sides` are the sides of a square table of the tree, and of an
+    extra table, whose cells no table exceeds: a column has at most so many groups of its values there, a list of values
+    more where its partner has fewer.
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x
     Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x <= epsilon, in exact fractions
@@ -138,8 +139,8 @@ class ColumnPlan:
     @property
     def pair_cells(self) -> tuple[int, int]:
         """The most cells of a table of the tree and of an extra table; 0 where there are none."""
-        most = sorted(column.cells for column in self.columns)[-2:]
-        tree, extra = (math.prod(min(side, size) for size in most) if side else 0 for side in self.pair_sides)
+        most = math.prod(sorted(column.cells for column in self.columns)[-2:])
+        tree, extra = (min(side * side, most) for side in self.pair_sides)
         return tree, extra
 
     @property

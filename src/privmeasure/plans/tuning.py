@@ -77,11 +77,11 @@ class Tuning:
 
     By judgement: the benchmark varies the share, not its slope.
     """
-    split_power: float = 0.5
+    split_power: float = 0.45
     """The budget of a column grows with (cells that matter)^split_power.
 
     In theory 1/2 is best for total variation, which adds up over cells, and 1/4 for W1; 0 would give all columns the
-    same. From 0.3 to 0.5 nothing changes by more than 4 %.
+    same. From 0.4 to 0.5 nothing changes by more than 4 %.
     """
     coarse_level: int = 5
     """A number is measured on 2^coarse_level equal cells of its range first: 32, about what people look at.
@@ -113,9 +113,9 @@ class Tuning:
     tree_rows: float = 2
     """Rows per noise scale and cell in the table of a pair of the tree, which has as many groups on either side.
 
-    Fewer mean more groups: finer tables with more noise. A column of few values does not leave more groups to the other
-    one: long tables keep more noise than square ones. Flat from half to twice, moved together with `extra_rows`; twice
-    as many make pairs of 300,000 rows a fifth worse.
+    Fewer mean more groups: finer tables with more noise. A column of few values leaves more groups to a list of values,
+    which packs together what has nothing in common, but not to a number: long tables keep more noise than square ones.
+    Flat from half to twice, moved together with `extra_rows`; twice as many make pairs of 300,000 rows a fifth worse.
     """
     extra_rows: float = 4
     """The same for an extra pair, whose table has no more groups than those of the tree; see `tree_rows`."""
@@ -152,6 +152,11 @@ class Tuning:
     """The most groups of a column in the table of a pair: reached with many rows alone.
 
     More cost memory and time, squared. Flat to 96; 40 makes pairs of 300,000 rows a third worse.
+    """
+    longest_list: int = 512
+    """The most groups of a list of values, in tables whose other column leaves it the cells.
+
+    With 128 pairs of 1,128 lecturers are half as far off again at epsilon = 4. More cost memory and time.
     """
     whole_blocks: bool = True
     """Whether groups of a number are made of whole coarse cells where these are not clearly heavier than a group.
@@ -195,7 +200,13 @@ class Tuning:
             self._check(name, "finite and at least 0", 0 <= getattr(self, name) < math.inf)
         for name in ("usual_rows", "rows_per_cell", "tree_rows", "extra_rows", "pair_rows", "least_rows", "clear"):
             self._check(name, "finite and above 0", 0 < getattr(self, name) < math.inf)
-        for name, low in (("coarse_level", 1), ("deepest_level", 1), ("deepest_joint_level", 1), ("most_groups", 2)):
+        for name, low in (
+            ("coarse_level", 1),
+            ("deepest_level", 1),
+            ("deepest_joint_level", 1),
+            ("most_groups", 2),
+            ("longest_list", 2),
+        ):
             number = getattr(self, name)
             self._check(name, f"a whole number of at least {low}", is_whole(number) and number >= low)
         fine = is_whole(self.score_side) and 2 <= self.score_side <= WIDEST_SCORE

@@ -21,7 +21,7 @@ from privmeasure.estimates.linear import Estimate, Variances
 
 MOST_STEPS = 50
 """Of conjugate gradients: groups are few, and each step settles one of their directions."""
-SETTLED = 1e-10
+SETTLED = 1e-15
 """The part of the first error, squared, at which the steps end: far below a row."""
 
 

@@ -251,6 +251,60 @@ def test_each_column_keeps_its_guarantee():
         assert np.mean(distances) < measure.plan.columns[j].guarantee
 
 
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_tables_make_columns_better_and_a_far_estimate_is_not_taken(neighbours, monkeypatch):
+    """T8: what tables say of a column is used while it is near the first estimate; without leeway that one stands."""
+    x = mixed(20_000)
+
+    def error(measure):
+        column = measure.columns[1]
+        cells = column.domain.locate(x[:, 1:2], column.level).view(np.int64)
+        return np.abs(measure.masses[1] / measure.total - np.bincount(cells, minlength=128) / len(x)).sum()
+
+    def releases():
+        return [release(x, MIXED, neighbours=neighbours, epsilon=0.5, seed=seed) for seed in range(20)]
+
+    refined = releases()
+    monkeypatch.setattr(column_tree, "leeway", lambda plan: 0.0)
+    first = releases()
+    assert np.mean([error(r) for r in refined]) < 0.95 * np.mean([error(f) for f in first])
+    assert any((a.columns[0].mass.tolist()) != b.columns[0].mass.tolist() for a, b in zip(refined, first, strict=True))
+    bounds = {bound.name: bound for bound in refined[0].plan.columns[0].bounds}
+    assert bounds["T8"].applies
+    assert bounds["T8"].value == pytest.approx(1.25 * bounds["T2"].value, rel=0.02)
+
+
+def test_cells_that_must_stay_apart_stay_empty_when_columns_are_estimated_anew():
+    """A cell without mass beside the missing ones is in their group: mass there would be drawn as missing."""
+    rng = np.random.default_rng(3)
+    for seed in range(10):
+        x = np.column_stack(
+            [np.where(rng.random(300) < 0.4, np.nan, 70 + rng.random(300)), rng.integers(0, 3, (300, 3))]
+        )
+        factors = [Nullable(Box([(0, 100)])), *[Categories(3)] * 3]
+        measure = release(x, factors, epsilon=0.3, neighbours="add-remove", seed=seed)
+        column, ranks = measure.columns[0], measure.ranks[0]
+        missing = 1 << (column.level - 1)
+        cells = column.cells.view(np.int64)
+        if missing in cells:
+            assert [c for c in cells if ranks[c] == ranks[missing]] == [missing]
+
+
+def test_a_list_takes_the_cells_that_its_partner_leaves():
+    """A list of 87 values with a partner of 5: nearly a group a value, where 12 to 20 would share out 87."""
+    rng, n = np.random.default_rng(0), 50_000
+    long = rng.integers(0, 87, n)
+    short = (long * 7 + (rng.random(n) < 0.1)) % 5
+    x = np.column_stack([long, short, rng.integers(0, 2, (n, 3))])
+    measure = release(x, [Categories(87), Categories(5), *[Categories(2)] * 3], neighbours="add-remove")
+    (pair,) = [p for p in measure.pairs if (p.first, p.second) == (0, 1)]
+    assert pair.noisy.shape == (87, 5)
+    assert all(p.noisy.size <= max(measure.plan.pair_cells) for p in measure.pairs)
+    drawn = measure.sample(seed=1)
+    joint = np.bincount((drawn[:, 0] * 5 + drawn[:, 1]).astype(int), minlength=435) / len(drawn)
+    assert np.abs(joint - np.bincount(long * 5 + short, minlength=435) / n).sum() / 2 < 0.06  # 0.43 in 16 groups
+
+
 # ------------------------------------------------------------------------------------------------- what is let go of
 
 

@@ -194,6 +194,42 @@ def test_the_order_takes_the_most_connected_column() -> None:
     assert Model(margins, tables).order(3)[0] == 3
 
 
+def test_the_middle_of_a_path_is_never_drawn_after_both_its_ends() -> None:
+    """0 - 1 - 2 is strong, and 0 and 2 are tied to 3 as well: most measured pairs first would put 1 last of all."""
+    rng, n = np.random.default_rng(2), 200_000
+    middle = rng.integers(0, 12, n)
+    one, two = middle % 4, middle // 3
+    other = np.where(rng.random(n) < 0.9, rng.integers(0, 4, n), (one + two) % 4)
+    joint = np.zeros((4, 12, 4, 4))
+    np.add.at(joint, (one, middle, two, other), 1.0)
+    margins, tables = tables_of(joint, [(0, 1), (1, 2), (0, 3), (2, 3)])
+    model = Model(margins, tables)
+    for first in (None, 0, 1, 2, 3):
+        order = model.order(first)
+        assert order.index(1) < max(order.index(0), order.index(2))
+    rows = model.sample(n, np.random.default_rng(0))
+    for i, j in ((0, 1), (1, 2)):
+        table = np.zeros(tables[i, j][0].shape)
+        np.add.at(table, (rows[i], rows[j]), 1)
+        assert np.abs(table - tables[i, j][0]).sum() / 2 / n < 0.01
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_every_column_has_its_margin_whatever_the_pairs_say(seed: int) -> None:
+    """Rings of random tables that contradict each other: columns come out as released, to a row a cell."""
+    rng = np.random.default_rng(seed)
+    k, n = int(rng.integers(3, 7)), int(rng.integers(200, 5000))
+    sizes = rng.integers(2, 9, k)
+    margins = [rng.dirichlet(np.ones(size)) * n for size in sizes]
+    ring = [(i, (i + 1) % k) for i in range(k)]
+    tables = {}
+    for i, j in [(min(p), max(p)) for p in ring]:
+        table = rake(rng.random((sizes[i], sizes[j])) ** 3, margins[i], margins[j])
+        tables[i, j] = table, np.arange(sizes[i]), np.arange(sizes[j])
+    for cells, margin in zip(Model(margins, tables).sample(n, rng), margins, strict=True):
+        assert np.abs(np.bincount(cells, minlength=len(margin)) - margin).max() < 1
+
+
 def test_draws_follow_the_weights() -> None:
     weights = np.array([[1.0, 3.0], [5.0, 0.0]])
     key = np.repeat([0, 1], [4000, 1000])

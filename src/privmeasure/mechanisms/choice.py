@@ -6,7 +6,7 @@ below 0 is thrown away and the next position is read, so every candidate's noise
 key and of positions alone. It has half the variance of Laplace noise of the same scale.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -34,6 +34,11 @@ USUAL = 0.8
 """E|Poisson(m) - m| / sqrt(m) for large m: what sampling alone adds to a cell. A public constant."""
 MODEL_ROWS = 50_000
 """Rows of the sample that says what the tree already tells about a pair: more would take longer and scatter less."""
+BESIDE = 3
+"""Columns beside a target: those that tell most of it, whose pairs are chosen after those with the target itself.
+
+Fewer may all be consequences of the target, such as a cause of death; more leave fewer pairs for each.
+"""
 MODEL_SEED = 0
 """Of that sample: fixed and public, so that it is a function of released values."""
 
@@ -135,9 +140,15 @@ class TruePairs:
         columns: Sequence[RankedColumn],
         plan: ColumnPlan,
         tuning: Tuning,
+        targets: Collection[int] = (),
     ) -> None:
-        """Take the pairs of columns, their counts, which stay the caller's to destroy, and the released columns."""
+        """Take the pairs of columns, their counts, which stay the caller's to destroy, and the released columns.
+
+        Of the pairs, those with a column of the `targets` are chosen first: a public list.
+        """
         self._names, self._counts, self._columns, self._plan, self._tuning = names, counts, columns, plan, tuning
+        self._targets = frozenset(targets)
+        self._aimed = np.array([bool(self._targets.intersection(pair)) for pair in names], bool)
 
     def chosen(self, key: Key) -> tuple[Pair, ...]:
         """Return the noisy tables of pairs that join the columns, then of those that the tree tells least about."""
@@ -168,7 +179,7 @@ class TruePairs:
         first, second = np.array(self._names).T
         component, tree = np.arange(len(self._columns)), list[int]()
         while len(tree) < plan.tree_pairs:
-            able = np.flatnonzero(component[first] != component[second])
+            able = self._among(np.flatnonzero(component[first] != component[second]), len(tree), plan.tree_pairs)
             t = int(able[self._noisy_max(scores[able], key, len(tree))])
             tree.append(t)
             component[component == component[second[t]]] = component[first[t]]
@@ -184,20 +195,53 @@ class TruePairs:
         """
         margins, rows = [column.margin for column in self._columns], self._plan.rows
         count = min(rows, MODEL_ROWS)
-        cells = Model.of_pairs(margins, pairs, rows).sample(count, np.random.default_rng(MODEL_SEED))
+        model = Model.of_pairs(margins, pairs, rows)
+        cells = model.sample(count, np.random.default_rng(MODEL_SEED))
         sample = [
             column.groups(self._score_sides[0])[0].astype(np.uint16).take(cell)
             for column, cell in zip(self._columns, cells, strict=True)
         ]
-        able = [t for t in range(len(self._names)) if t not in set(tree)]
-        expected = (self._sampled(t, sample) * (rows / count) for t in able)
-        scores = np.array([score(small[t], e) - self._price(t, 1) for t, e in zip(able, expected, strict=True)])
-        extra = list[int]()
+        scores = np.array(
+            [
+                score(small[t], self._sampled(t, sample) * (rows / count)) - self._price(t, 1)
+                for t in range(len(self._names))
+            ]
+        )
+        beside = self._beside_targets(model)
+        left, extra = np.ones(len(self._names), bool), list[int]()
+        left[list(tree)] = False
         while len(extra) < self._plan.extra_pairs:
-            place = self._noisy_max(scores, key, len(tree) + len(extra))
-            extra.append(able.pop(place))
-            scores = np.delete(scores, place)
+            able = self._among(np.flatnonzero(left), len(extra), self._plan.extra_pairs, beside)
+            t = int(able[self._noisy_max(scores[able], key, len(tree) + len(extra))])
+            extra.append(t)
+            left[t] = False
         return extra
+
+    def _among(
+        self, able: NDArray[np.intp], chosen: int, wanted: int, beside: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.intp]:
+        """Return the pairs to choose among: for the first half those with a target, then those `beside` a target.
+
+        Public: targets are declared, and so is how many pairs there are. Where no such pair is left, all come into
+        question.
+        """
+        wishes = [self._aimed] * (2 * chosen < wanted) + [beside]
+        narrowed = (able[wish[able]] for wish in wishes if wish is not None)
+        return next((pairs for pairs in narrowed if len(pairs)), able)
+
+    def _beside_targets(self, model: Model) -> NDArray[np.bool_] | None:
+        """Say which pairs have one of the columns that tell most of a target, by the released tables: public.
+
+        What a column says of the target given these is known only with its tables with them: half of an effect that
+        age hides is found in the table of sex and age.
+        """
+        told = {j: 0.0 for pair in self._names for j in pair if j not in self._targets}
+        for i, j, strength in model.strengths():
+            for target, other in ((i, j), (j, i)):
+                if target in self._targets and other in told:
+                    told[other] = max(told[other], strength)
+        most = {j for j in sorted(told, key=lambda j: -told[j])[:BESIDE] if told[j] > 0}
+        return np.array([bool(most.intersection(pair)) for pair in self._names], bool) if most else None
 
     def _noisy_max(self, scores: NDArray[np.int64], key: Key, round_: int) -> int:
         """Return the winner of one round: e_s-DP, with fresh noise."""

@@ -25,7 +25,7 @@ from privmeasure.conditions.sets import Fact, apart
 from privmeasure.counts import Axis, Partition, Source
 from privmeasure.domains import Bools, Domain, Product, check_own
 from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
-from privmeasure.errors import ArgumentError
+from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.consistency import distribute, signed
 from privmeasure.estimates.joint import Margin, joint_leaves, splits
 from privmeasure.estimates.linear import (
@@ -79,7 +79,8 @@ class ColumnTree:
     `facts` are combinations of two columns that never occur: no rank cell straddles what one is about, so that rows can
     keep them exactly. With `neighbours="add-remove"` the number of rows is private: unless a public number `rows` is
     given, a noisy one is bought first; in both cases the released number is what that one and all columns say together.
-    `tuning` is for tests and benchmarks.
+    `targets` are factors that people will predict: pairs with them are chosen first. `tuning` is for tests and
+    benchmarks.
 
     Guarantee:  privacy   epsilon-DP: the budgets of all steps sum to at most epsilon, in exact fractions
                 accuracy  see `plan`: each column's own guarantee, nothing for the joint distribution
@@ -100,6 +101,7 @@ class ColumnTree:
     rows: int | None = None
     threads: int | None = None
     facts: tuple[Fact, ...] = ()
+    targets: tuple[int, ...] = ()
     tuning: Tuning = TUNED
 
     def __post_init__(self) -> None:
@@ -112,6 +114,8 @@ class ColumnTree:
         check_own(self.domain)
         object.__setattr__(self, "rows", self.rows if self.rows is None else whole_rows(self.rows))
         thread_count(self.threads)
+        if not all(is_whole(j) and 0 <= j < len(self.domain.factors) for j in self.targets):
+            raise ArgumentError(f"targets must be numbers of factors of the domain, got {self.targets!r}.")
         if not isinstance(self.tuning, Tuning):
             raise ArgumentError(f"tuning must be a Tuning, got {self.tuning!r}. Leave it out if in doubt.")
         for rows in (1, 2**52):  # shares fall or rise with the rows: if both ends are within reach, all between are
@@ -361,7 +365,7 @@ class ColumnTree:
             self._ranked(j, column, groups) for j, (column, groups) in enumerate(zip(columns, ranks, strict=True))
         ]
         try:
-            return TruePairs(names, counts, ranked, plan, self.tuning).chosen(key)
+            return TruePairs(names, counts, ranked, plan, self.tuning, self.targets).chosen(key)
         finally:
             for true in counts:  # used up, whatever happened: nobody keeps the true counts alive
                 true.take()

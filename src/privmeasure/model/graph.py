@@ -1,6 +1,6 @@
 """Columns as a graph: released margins, and the tables of measured pairs. Columns are drawn one after the other."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -106,6 +106,10 @@ class Model:
         self._add(i, j, (masses, np.arange(len(masses)), np.arange(masses.shape[1])))
         self._allowed[i, j], self._allowed[j, i] = allowed, allowed.T
 
+    def strengths(self) -> Iterator[tuple[int, int, float]]:
+        """Yield the measured pairs, with how far their tables are from independence: mass in the wrong place, twice."""
+        return ((i, j, strength) for (i, j), strength in self._strength.items() if i < j)
+
     def order(self, first: int | None = None) -> list[int]:
         """Return the order in which columns are drawn; `first` puts a column at its head."""
         total = [sum(self._strength[i, j] for j in near) for i, near in enumerate(self._near)]
@@ -129,7 +133,7 @@ class Model:
         """The neighbours of every column in the spanning tree of the strongest pairs, or forest."""
         near: list[set[int]] = [set() for _ in self.margins]
         part = np.arange(len(self.margins))
-        for i, j in sorted((pair for pair in self._strength if pair[0] < pair[1]), key=lambda p: -self._strength[p]):
+        for i, j, _ in sorted(self.strengths(), key=lambda pair: -pair[2]):
             if part[i] != part[j]:
                 near[i].add(j)
                 near[j].add(i)

@@ -305,6 +305,30 @@ def test_a_list_takes_the_cells_that_its_partner_leaves():
     assert np.abs(joint - np.bincount(long * 5 + short, minlength=435) / n).sum() / 2 < 0.06  # 0.43 in 16 groups
 
 
+def test_pairs_with_a_target_come_first_and_then_those_beside_it():
+    """The last column is predicted: the weak pair (2, 5) is found, and then what its strongest companions say."""
+    rng, n = np.random.default_rng(4), 20_000
+    twins = rng.integers(0, 6, n)
+    cause, weak = rng.integers(0, 8, n), rng.integers(0, 2, n)
+    y = rng.random(n) < 0.1 + 0.1 * cause + 0.03 * weak
+    x = np.column_stack([twins, twins, weak, cause, (cause + weak + rng.integers(0, 2, n)) % 8, y])
+    factors = [Categories(6), Categories(6), Categories(2), Categories(8), Categories(8), Categories(2)]
+
+    def pairs(targets, seed):
+        measure = release(x, factors, epsilon=2, neighbours="add-remove", seed=seed, targets=targets)
+        return measure, [(pair.first, pair.second) for pair in measure.pairs]
+
+    for seed in range(3):
+        measure, chosen = pairs((5,), seed)
+        tree, extra = measure.plan.tree_pairs, measure.plan.extra_pairs
+        assert all(5 in pair for pair in chosen[: -(-tree // 2)])
+        assert sum(5 in pair for pair in chosen) == 5, "every pair with the target is bought"
+        assert {3} & {j for pair in chosen[tree + -(-extra // 2) :] for j in pair}
+        assert pairs((), seed)[0].plan == measure.plan, "a target costs nothing"
+    with pytest.raises(ArgumentError, match="targets must be"):
+        ColumnTree(Product(factors), Privacy(1, "replace"), targets=(6,))
+
+
 # ------------------------------------------------------------------------------------------------- what is let go of
 
 

@@ -16,7 +16,9 @@ from privmeasure.releases.load import load
 from privmeasure.sources.arrays import ArraySource
 
 HALF = Fraction(1, 2)
-DOMAIN = Product([Box([(0, 1)]), Integers(0, 500), Categories(5), Nullable(Categories(3)), Box([(0, 1), (0, 1)])])
+DOMAIN = Product(
+    [Box([(0, 1)]), Integers(0, 500), Categories(5), Nullable(Categories(3)), Box([(0, 1), (0, 1)]), Categories(90)]
+)
 OTHER = {
     "size_share": HALF,
     "usual_rows": 10.0,
@@ -38,6 +40,7 @@ OTHER = {
     "least_rows": 10**6,
     "most_extra": 0.5,
     "most_groups": 8,
+    "longest_list": 2,
     "whole_blocks": False,
     "clear": 1.0,
     "score_side": 4,
@@ -58,7 +61,9 @@ def points(rows=20_000):
     whole = np.rint(500 * x * rng.random(rows))
     kind = np.minimum((8 * x).astype(int), 4)
     maybe = np.where(rng.random(rows) < 0.2, np.nan, (kind + rng.integers(0, 2, rows)) % 3)
-    return np.column_stack([x, whole, kind, maybe, rng.random(rows), x])
+    return np.column_stack(
+        [x, whole, kind, maybe, rng.random(rows), x, (9 * x).astype(int) * 10 + rng.integers(0, 9, rows)]
+    )
 
 
 def release(tuning, epsilon=1):

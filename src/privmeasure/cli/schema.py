@@ -29,6 +29,9 @@ def init(
             "--guess", help="Let names propose kinds and round bounds: age, sex, lat, date ... To be checked."
         ),
     ] = False,
+    nullable: Annotated[
+        bool, typer.Option("--nullable", help="Say of every column that cells may be missing, instead of asking.")
+    ] = False,
     out: options.TextOut = None,
     written: options.Written,
     overwrite: options.Overwrite = False,
@@ -41,14 +44,14 @@ def init(
     Examples:
 
       privmeasure schema init people.csv -o template.toml
-      privmeasure schema init people.csv --guess -o guessed.toml
+      privmeasure schema init people.csv --guess --nullable -o guessed.toml
     """
     from privmeasure.sources.files import open_table
     from privmeasure.tables.template import template
 
     with opened(data) as path:
         table = open_table(path, written.form())
-    deliver(template(table.names, table.types, guess=guess), out, overwrite=overwrite)
+    deliver(template(table.names, table.types, guess=guess, nullable=nullable), out, overwrite=overwrite)
     print(
         "Now fill in every bound and category, from knowledge of the subject. Values were not looked at: a bound that "
         "is read off the data reveals it.",
@@ -107,6 +110,7 @@ def check(
             f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
             "them a quote does not end."
         )
+        print("A word such as NA is not read as a number or date, and is a value that is not declared in a category.")
         for name, different in changes.derived.items():
             print(f"{different:,} rows of {name!r} differ from what is derived for them.")
         if changes.persons is not None:

@@ -30,6 +30,14 @@ site,constant,,,CH,,,,
 """
 
 
+def test_one_column_of_a_dictionary_says_whose_row_it_is():
+    draft = from_dictionary("name,type\npid,person\nsmoker,yes/no\n")
+    assert draft.person == "pid"
+    assert 'format = 2\nperson = "pid"\n' in draft.to_toml()
+    with pytest.raises(SchemaError, match="2 columns of type person"):
+        from_dictionary("name,type\npid,person\nqid,Person\n")
+
+
 def test_a_data_dictionary():
     draft = from_file_text(DICTIONARY, "dictionary.csv")
     assert draft.complete() == {

@@ -82,9 +82,7 @@ class Draft:
         return columns
 
 
-def template(
-    names: Sequence[str], types: Types | None = None, *, guess: bool = False, nullable: bool = False
-) -> str:
+def template(names: Sequence[str], types: Types | None = None, *, guess: bool = False, nullable: bool = False) -> str:
     """Return a schema file to be completed, from names and storage types alone (None: no types, as in CSV).
 
     With `guess`, names propose kinds and round bounds: see guessing.py. With `nullable`, cells of every column may be

@@ -104,6 +104,14 @@ def test_decimals_and_durations_come_out_as_they_were():
         assert made[kind].notna().any()
 
 
+def test_objects_say_nothing_of_their_type_so_that_decimals_among_them_come_out_as_floats():
+    frame = pd.DataFrame({"cost": pd.Series([Decimal("1.50"), Decimal("99.95")] * 300, dtype=object)})
+    schema = Schema({"cost": Number(0, 100, decimals=2)})
+    made = Synthesizer(schema, epsilon=1, neighbours="replace").fit(frame, insecure_seed=1).sample(seed=1)
+    assert made["cost"].dtype == object
+    assert {type(cell) for cell in made["cost"]} == {float}  # docs/schema.md: an Arrow type would say it
+
+
 def test_labels_of_pandas_that_are_no_text_come_back():
     table, kind = to_arrow(pd.DataFrame({7: [1], "b": [2]}))
     assert table.column_names == ["7", "b"]

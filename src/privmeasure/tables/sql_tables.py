@@ -213,7 +213,9 @@ def _value(tokens: list[Token]) -> tuple[Any, list[Token]]:
     if not tokens or tokens[0][0] not in ("number", "text"):
         return None, tokens
     kind, word = tokens[0]
-    return word if kind == "text" else sign * (int(word) if re.fullmatch("[0-9]{1,18}", word) else float(word)), tokens[1:]
+    if kind == "text":
+        return word, tokens[1:]
+    return sign * (int(word) if re.fullmatch("[0-9]{1,18}", word) else float(word)), tokens[1:]
 
 
 def _follows(words: list[str], *wanted: str) -> bool:

@@ -11,11 +11,12 @@ data dictionary and what is added to the schema that is imported from it.
     players   21 699  23       plyr/baseball: a player has up to 31 rows, 18 columns of counts
 
 Lines written by hand are those of a dictionary, and those of a schema that are not in the template. Seconds are of the
-wall, with the start of each process.
+wall, with the start of each process; CPU seconds stand beside them, for machines that others use, too.
 """
 
 import difflib
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -61,11 +62,12 @@ class Hour:
     lines: int = 0
 
     def run(self, *words: str) -> str:
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), _used()
         run = subprocess.run([COMMAND, *words], cwd=self.folder, capture_output=True, text=True, check=False)
         if run.returncode:
             raise SystemExit(f"privmeasure {' '.join(words)} answers {run.returncode}: {run.stderr}")
-        self.steps.append({"step": f"privmeasure {' '.join(words)}", "seconds": time.perf_counter() - begin})
+        taken = {"seconds": time.perf_counter() - begin, "CPU seconds": _used() - used}
+        self.steps.append({"step": f"privmeasure {' '.join(words)}"} | taken)
         return run.stdout
 
     def write(self, name: str, text: str) -> None:
@@ -77,6 +79,12 @@ class Hour:
         path.write_text(text, encoding="utf-8")
         self.lines += lines
         self.steps.append({"step": f"edit {name}", "lines": lines})
+
+
+def _used() -> float:
+    """Return the CPU seconds of all processes that were run so far."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
 
 
 def _told(text: str) -> list[str]:
@@ -111,6 +119,7 @@ def first_hour(stranger: Stranger, folder: Path) -> dict[str, object]:
         "gaps": gaps,
         "lines": hour.lines,
         "seconds": sum(step.get("seconds", 0.0) for step in hour.steps),
+        "CPU seconds": sum(step.get("CPU seconds", 0.0) for step in hour.steps),
         "slowest": max((step for step in hour.steps if "seconds" in step), key=lambda step: step["seconds"])["step"],
         "one_way": outcome["one_way"]["value"],
         "two_way": outcome["two_way"]["value"],

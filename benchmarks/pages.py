@@ -146,12 +146,12 @@ def first_hour() -> str | None:
     if not result:
         return None
     lines = [
-        "| table | rows | columns | steps | lines by hand | seconds, all commands | total variation, columns | pairs |",
+        "| table | rows | columns | steps | lines by hand | seconds (CPU) | total variation, columns | pairs |",
         "|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {row['table']} (`{row['source']}`) | {row['rows']:,} | {row['columns']} | {row['steps']} | "
-        f"{row['lines']} | {row['seconds']:.1f} | {row['one_way']:.3f} (floor {row['floor']:.3f}) | "
+        f"{row['lines']} | {row['seconds']:.1f} ({row['CPU seconds']:.1f}) | {row['one_way']:.3f} (floor {row['floor']:.3f}) | "
         f"{row['two_way']:.3f} |"
         for row in result["tables"]
     ]

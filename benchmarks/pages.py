@@ -140,7 +140,34 @@ def visits() -> str | None:
     return "\n".join(lines)
 
 
-PAGES = {"README.md": numbers, "docs/peers.md": peers, "docs/persons.md": visits}
+def first_hour() -> str | None:
+    """Return the numbers of the page about the command line."""
+    result = load("first-hour")
+    if not result:
+        return None
+    lines = [
+        "| table | rows | columns | steps | lines by hand | CPU seconds | total variation, columns | pairs |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['table']} (`{row['source']}`) | {row['rows']:,} | {row['columns']} | {row['steps']} | "
+        f"{row['lines']} | {row['CPU seconds']:.1f} | {row['one_way']:.3f} (floor {row['floor']:.3f}) | "
+        f"{row['two_way']:.3f} |"
+        for row in result["tables"]
+    ]
+    for row in result["tables"]:
+        lines += ["", f"What was done for {row['table']}:"]
+        lines += [
+            f"{i}. `{step['step']}`: "
+            + (f"{step['lines']} lines" if "lines" in step else f"{step['CPU seconds']:.1f} s")
+            for i, step in enumerate(row["done"], 1)
+        ]
+    cpu = result["machine"]
+    lines += ["", f"Measured by `make bench-first-hour` on {cpu['cores']} cores ({cpu['cpu']}), all in CPU seconds."]
+    return "\n".join(lines)
+
+
+PAGES = {"README.md": numbers, "docs/peers.md": peers, "docs/persons.md": visits, "docs/cli.md": first_hour}
 
 
 def main() -> int:

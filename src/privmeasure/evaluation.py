@@ -12,16 +12,29 @@ from privmeasure.releases.table import TableRelease
 from privmeasure.sources.files import open_table
 from privmeasure.tables import Schema
 from privmeasure.tables.frames import to_arrow
+from privmeasure.tables.texts import UTF8, TextForm, with_decimals
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def evaluate(real: Any, synthetic: Any, schema: Schema | None = None, *, seed: int = 0) -> Fidelity:
+def evaluate(
+    real: Any,
+    synthetic: Any,
+    schema: Schema | None = None,
+    *,
+    seed: int = 0,
+    newlines_in_cells: bool = False,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = UTF8,
+) -> Fidelity:
     """Compare a synthetic table, or a release, with the real one. CONFIDENTIAL: the figures depend on the real rows.
 
-    Tables are dataframes of pandas, polars or pyarrow, or paths of files. A release is sampled, and brings its schema;
-    columns that have no data, or are derived, are not compared and need not be there.
+    Tables are dataframes of pandas, polars or pyarrow, or paths of files; how text files are written is said as `fit`
+    takes it. A release is sampled, and brings its schema; columns that have no data, or are derived, are not compared
+    and need not be there. All real rows are compared, also where the schema names a person and a release is about at
+    most so many rows of each; the result says it.
 
     Examples:
         >>> import pandas as pd, privmeasure as pm
@@ -36,16 +49,17 @@ def evaluate(real: Any, synthetic: Any, schema: Schema | None = None, *, seed: i
         raise ArgumentError("evaluate needs schema=, a Schema: it says what the columns are. A release brings its own.")
     if isinstance(synthetic, TableRelease):
         synthetic = synthetic.sample(seed=seed)
+    form = TextForm(delimiter, decimal, encoding, newlines_in_cells)
     names = [name for title, column in schema.data.items() for name in column.sources(title)[: column.domain.width]]
-    rows, others = _points(real, schema, "real"), _points(synthetic, schema, "synthetic")
-    return fidelity(rows, others, schema.domain, names=names, seed=seed)
+    rows, others = _points(real, schema, form, "real"), _points(synthetic, schema, form, "synthetic")
+    return fidelity(rows, others, schema.domain, names=names, seed=seed, person=schema.person)
 
 
-def _points(data: Any, schema: Schema, told: str) -> Points:
+def _points(data: Any, schema: Schema, form: TextForm, told: str) -> Points:
     """Return all rows of a table as points: PRIVATE where the table is."""
     table: Any
     if isinstance(data, str | Path):
-        table = open_table(data)
+        table = open_table(data, form, numbers=with_decimals(schema))
         names, types = tuple(table.names), table.types
     else:
         table, kind = to_arrow(data)

@@ -90,7 +90,7 @@ class Privacy:
         if self.person is not None:
             kept = "one of which is kept" if most == 1 else f"at most {most} of which are kept"
             return f", all rows of one {self.person!r}, {kept}"
-        return f", up to {most} rows per person" if most > 1 else ""
+        return f", up to {most} rows per person (trusted, not counted)" if most > 1 else ""
 
     @property
     def counted(self) -> str:

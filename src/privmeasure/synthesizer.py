@@ -397,10 +397,23 @@ class Synthesizer:
             raise ArgumentError("where needs a table with named columns: give the synthesizer a Schema.")
         return release.sample(n, seed=seed, order=order, threads=self._threads)
 
-    def fit_sample(self, data: Any, n: int | None = None, *, seed: int | None = None, where: str | None = None) -> Any:
+    def fit_sample(
+        self,
+        data: Any,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: str | None = None,
+        progress: Progress | None = None,
+        newlines_in_cells: bool = False,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        encoding: str = UTF8,
+    ) -> Any:
         """Fit the data, once, and return synthetic rows in their form: `fit(data).sample(n)`.
 
-        The release stays, as `release_`: more rows from it cost nothing.
+        The release stays, as `release_`: more rows from it cost nothing. How a text file is written is said as `fit`
+        takes it.
 
         Examples:
             >>> import numpy as np, privmeasure as pm
@@ -414,9 +427,16 @@ class Synthesizer:
         if self.schema is not None:
             asked(self.schema, where)
         try:
-            self.fit(data)
+            self.fit(
+                data,
+                progress=progress,
+                newlines_in_cells=newlines_in_cells,
+                delimiter=delimiter,
+                decimal=decimal,
+                encoding=encoding,
+            )
         finally:
-            del data  # the frame of this call stays with an error
+            del data, progress  # the frame of this call stays with an error
         return self.sample(n, seed=seed, where=where)
 
     def save(self, path: str | Path) -> None:

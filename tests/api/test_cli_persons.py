@@ -58,6 +58,13 @@ def test_check_counts_in_confidence(call, visits):
     assert SECRET not in words
 
 
+def test_evaluate_says_which_rows_it_compares_with(call, visits):
+    call(*FIT)
+    assert "at most rows_per_person of each 'name'" in call("evaluate", "visits.csv", "visits.release")
+    found = json.loads(call("evaluate", "visits.csv", "visits.release", "--json"))
+    assert found["compared_with"].startswith("all rows of the real table. Guarantees are about the kept ones")
+
+
 def test_a_release_and_its_entry_state_the_person(call, visits):
     call("ledger", "open", "visits.sqlite", "visits", "--cap", "2", "--neighbours", "add-remove")
     fitted = json.loads(call(*FIT, "--ledger", "visits.sqlite", "--dataset", "visits", "--json"))

@@ -145,3 +145,22 @@ def test_shells_complete_commands_and_options(shell):
         [*COMMAND, "--show-completion", shell], capture_output=True, text=True, env=told, check=False
     )
     assert "_PRIVMEASURE_COMPLETE" in asked.stdout, asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("redirect", "code", "told"),
+    [
+        ("schema edit gaps.toml < /dev/null", 0, "has 1 more to fill in"),
+        ("schema edit gaps.toml <&-", 0, "has 1 more to fill in"),
+        ("printf '\\377' | {} schema edit gaps.toml", 0, "No: a cannot have what is no text"),
+        ("schema check people.toml --data - <&-", 3, "There is no stdin"),
+    ],
+)
+def test_a_terminal_that_is_none(folder, redirect, code, told):
+    (folder / "gaps.toml").write_text('format = 1\n[columns.a]\ntype = "?"\n')
+    command = f'{COMMAND[0]} -c "{COMMAND[2]}"'
+    line = redirect.format(command) if "{}" in redirect else f"{command} {redirect}"
+    run = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert run.returncode == code, run.stderr
+    assert told in run.stdout + run.stderr
+    assert (folder / "gaps.toml").read_text() == 'format = 1\n[columns.a]\ntype = "?"\n'

@@ -43,9 +43,29 @@ def test_guess_reads_no_row(call, folder):
     declared = text.split("format = 1")[1]
     assert '[columns.age]\ntype = "integer"\nlow = 0\nhigh = 120' in declared
     assert '[columns.name]\ntype = "drop"' in declared
-    assert (
-        '"?"' not in (folder / "guessed.toml").read_text().split("[columns.age]")[1].split("[columns.sex]")[0] or True
-    )
+    assert declared.count('nullable = "?"') == 3
+
+
+def test_nullable_everywhere_leaves_nothing_of_it_to_ask(call, folder):
+    call("schema", "init", "people.csv", "--guess", "--nullable", "-o", "guessed.toml")
+    text = (folder / "guessed.toml").read_text()
+    assert not find_gaps(text)
+    declared = Schema.from_toml(folder / "guessed.toml").data
+    assert declared
+    assert all(column.nullable for column in declared.values())
+
+
+def test_what_is_dropped_has_nothing_to_decide(call, folder):
+    call("schema", "init", "people.csv", "--nullable", "-o", "plain.toml")
+    text = (folder / "plain.toml").read_text().replace('\ntype = "?"', '\ntype = "boolean"', 1)
+    (folder / "plain.toml").write_text(text.replace('\ntype = "?"', '\ntype = "drop"'))
+    assert list(Schema.from_toml(folder / "plain.toml").data) == ["age"]
+
+
+def test_a_dictionary_says_whose_row_it_is(call, folder):
+    (folder / "d.csv").write_text(DICTIONARY.replace("name,id,", "name,person,"))
+    call("schema", "import", "d.csv", "-o", "imported.toml")
+    assert Schema.from_toml(folder / "imported.toml").person == "name"
 
 
 @pytest.mark.parametrize(("name", "text"), [("d.csv", DICTIONARY), ("d.sql", SQL)])

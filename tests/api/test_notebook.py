@@ -150,6 +150,25 @@ def test_fit_sample():
         synth.fit_sample(PEOPLE)
 
 
+def test_text_files_are_read_as_they_are_written(tmp_path):
+    path, other = tmp_path / "people.csv", {"delimiter": ";", "decimal": ",", "encoding": "latin-1"}
+    PEOPLE.assign(id="é").to_csv(path, sep=";", decimal=",", encoding="latin-1", index=False)
+    told = []
+    rows = synthesizer().fit_sample(path, 50, progress=lambda *stage: told.append(stage), **other)
+    assert (len(rows), bool(told)) == (50, True)
+    with pytest.raises(SchemaError):
+        synthesizer().fit_sample(path)
+    assert pm.evaluate(path, path, SCHEMA, **other).columns == pm.evaluate(PEOPLE, PEOPLE, SCHEMA).columns
+
+
+def test_evaluate_says_which_rows_it_compares_with():
+    columns = {**SCHEMA.columns}
+    found = pm.evaluate(PEOPLE, PEOPLE, pm.Schema(columns, person="id"))
+    for told in (str(found), found._repr_html_(), found.to_json()["compared_with"]):
+        assert "all rows of the real table. Guarantees are about the kept ones" in told
+    assert pm.evaluate(PEOPLE, PEOPLE, SCHEMA).to_json()["compared_with"] == "all rows of the real table"
+
+
 def test_an_error_of_fit_sample_does_not_hold_the_data():
     secret = pd.DataFrame({"agee": [7381.25], "id": [1]})
     with pytest.raises(SchemaError) as caught:

@@ -11,6 +11,7 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.errors import ArgumentError, DataError, SchemaError
+from privmeasure.ledger import Ledger
 from privmeasure.sources import people
 from privmeasure.sources.files import open_table
 from privmeasure.tables.frames import to_arrow
@@ -136,3 +137,37 @@ def test_fit_sample_refuses_what_cannot_be_sampled_before_it_spends(wrong):
     with pytest.raises(ArgumentError):
         synth.fit_sample(pa.table({"x": [0.5] * 100}), **wrong)
     assert not synth.spent
+
+
+# ------------------------------------------------------------------------------------- what is told along the way
+
+HOSTILE_ROWS = [
+    ["\ud800", 1e308, "\ud801"],
+    ["x" * 100_000, float("nan"), object()],
+    [None, None, None],
+    ["7", -0.0, "a"],
+    [10**400, float("inf"), ["a"]],
+]
+
+
+@pytest.mark.parametrize("row", HOSTILE_ROWS)
+def test_one_hostile_row_changes_nothing_that_is_told_of_persons(tmp_path, row, recwarn):
+    """Progress, warnings, the layout and the entry of the ledger: the same for neighbours, whatever the row holds."""
+    schema = pm.Schema(
+        {"who": pm.Drop(), "x": pm.Number(0, 1, nullable=True), "kind": pm.Category(["a", "b"], nullable=True)},
+        person="who",
+    )
+    plain = [[str(i % 300), i / 900, "ab"[i % 2]] for i in range(900)]
+    told = []
+    for i, rows in enumerate((plain, [*plain, row])):
+        frame = pd.DataFrame(rows, columns=["who", "x", "kind"], dtype=object)
+        book = Ledger(tmp_path / f"{i}.sqlite")
+        book.open_account("visits", cap=2, neighbours="add-remove", rows_per_person=2)
+        synth = pm.Synthesizer(schema, epsilon=1, neighbours="add-remove", rows_per_person=2, rows=900)
+        stages = []
+        with book.reserve("visits", synth):
+            synth.fit(frame, progress=lambda *stage, stages=stages: stages.append(stage))
+        entry = book.history("visits")[0]
+        known = entry.epsilon, entry.state, entry.rows_per_person, entry.person
+        told.append((stages, known, synth.release_.layout, synth.release_.schema, len(recwarn)))
+    assert told[0] == told[1]

@@ -81,6 +81,8 @@ def _ask(question: str) -> str | None:
     """Return what a person replies, None where no more replies come."""
     try:
         return input(question).strip()
-    except (EOFError, KeyboardInterrupt):
+    except UnicodeDecodeError:
+        return "\udcff"  # half a letter, which no field takes
+    except (EOFError, KeyboardInterrupt, RuntimeError):  # the last where there is no stdin at all
         print()
         return None

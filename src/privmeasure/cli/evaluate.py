@@ -59,7 +59,7 @@ def evaluate(
             if release is None
             else declared.encode(release.sample(seed=seed).combine_chunks())
         )
-        found = fidelity(real, other, declared.domain, names=names_of(declared), seed=seed)
+        found = fidelity(real, other, declared.domain, names=names_of(declared), seed=seed, person=declared.person)
     warnings = [NOT_PRIVATE] if release is not None and not release.private else []
     if json:
         private = None if release is None else release.private  # of a table nobody can say
@@ -68,6 +68,7 @@ def evaluate(
     terminal.Voice().warn(*warnings)
     print(REAL_TABLE_STAMP)
     _show(found)
+    print(f"Compared with {found.compared_with}.")
     print(REAL_TABLE_STAMP)
 
 

@@ -1,5 +1,6 @@
 """`privmeasure inspect`: what a release says about itself. This file cannot reach data, counts or sources."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,18 +65,22 @@ def inspect(
         return
     if not loaded.private:
         voice.warn(NOT_PRIVATE)
-    voice.tell(str(loaded.plan))
-    voice.tell(_identity(loaded.origin, digest))
-    for rule in () if schema is None else schema.never:
-        voice.tell(f"never      {rule}")
+    facts = () if schema is None else schema.never
+    voice.tell("\n".join([str(loaded.plan), _identity(loaded.origin, digest), *(f"never      {f}" for f in facts)]))
     if schema is None and certified is not None:
         voice.tell(str(certified))
     if columns and voice.in_words:
         _show_columns(columns, certified, joint=loaded.plan.joint)
-        if pairs:
-            lines = [[one, two, f"{bits:.3f}"] for one, two, bits in pairs]
-            heads = ["column", "column", "bits that one tells of the other"]
-            terminal.table("Pairs that were measured together", heads, lines)
+        _show_pairs(pairs)
+
+
+def _show_pairs(pairs: Sequence[tuple[str, str, float]]) -> None:
+    """Print the pairs that were measured together, if there are any, with what one tells of the other."""
+    if pairs:
+        lines = [[one, two, f"{bits:.3f}"] for one, two, bits in pairs]
+        terminal.table(
+            "Pairs that were measured together", ["column", "column", "bits that one tells of the other"], lines
+        )
 
 
 def _show_columns(columns: "list[ColumnResolution]", certified: Any, *, joint: bool) -> None:

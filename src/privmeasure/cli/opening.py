@@ -30,6 +30,9 @@ def opened(data: Path) -> Iterator[Path]:
         return
     from privmeasure.sources.files import ENDING_OF, KINDS
 
+    if sys.stdin is None:
+        raise DataError("There is no stdin to read the table from. Give the path of a file, or a pipe.")
+
     with tempfile.TemporaryDirectory(prefix="privmeasure-") as folder:  # mode 0700
         begin = sys.stdin.buffer.read(max(map(len, KINDS)))
         ending = next((ENDING_OF[kind] for magic, kind in KINDS.items() if begin.startswith(magic)), ".csv")

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,11 @@ from privmeasure.cli.editing import edit
 from privmeasure.cli.missing import undecided
 from privmeasure.cli.opening import check_header, opened
 from privmeasure.cli.preparing import deliver, open_schema, read_public_text
+
+if TYPE_CHECKING:
+    from privmeasure.sources.changes import ConfidentialChanges
+    from privmeasure.tables.schema import Schema
+    from privmeasure.tables.texts import TextForm
 
 schema_commands = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +34,9 @@ def init(
             "--guess", help="Let names propose kinds and round bounds: age, sex, lat, date ... To be checked."
         ),
     ] = False,
+    nullable: Annotated[
+        bool, typer.Option("--nullable", help="Say of every column that cells may be missing, instead of asking.")
+    ] = False,
     out: options.TextOut = None,
     written: options.Written,
     overwrite: options.Overwrite = False,
@@ -41,14 +49,14 @@ def init(
     Examples:
 
       privmeasure schema init people.csv -o template.toml
-      privmeasure schema init people.csv --guess -o guessed.toml
+      privmeasure schema init people.csv --guess --nullable -o guessed.toml
     """
     from privmeasure.sources.files import open_table
     from privmeasure.tables.template import template
 
     with opened(data) as path:
         table = open_table(path, written.form())
-    deliver(template(table.names, table.types, guess=guess), out, overwrite=overwrite)
+    deliver(template(table.names, table.types, guess=guess, nullable=nullable), out, overwrite=overwrite)
     print(
         "Now fill in every bound and category, from knowledge of the subject. Values were not looked at: a bound that "
         "is read off the data reveals it.",
@@ -79,39 +87,11 @@ def check(
       privmeasure schema check people.toml --data people.csv
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.sources.changes import COUNTS_STAMP, columns_to_count, count_changes
-    from privmeasure.sources.lines import UnreadRows
-    from privmeasure.tables.advice import lost_cells, schema_advice
+    from privmeasure.tables.advice import schema_advice
 
     declared = open_schema(schema)
     if data is not None:
-        # values are read here: what comes out is confidential, stamped, and for the owner of the data alone
-        with terminal.progress("counting", shown=voice.in_words), opened(data) as path:
-            form = written.form(newlines_in_cells=newlines_in_cells)
-            table, unread = check_header(path, declared, form), UnreadRows()
-            columns = columns_to_count(declared, table.names)
-            changes = count_changes(declared, table.batches(columns, unread=unread), unread)
-        if voice.json:
-            terminal.emit(changes.to_json())
-        if not voice.in_words:  # the schema, the header and the file are fine: the exit code says so
-            return
-        print(COUNTS_STAMP)
-        heads = ["column", "missing", "becomes", "not read or not declared", "becomes", "clamped"]
-        rows = []
-        for gone in lost_cells(declared):
-            t, share = changes.columns[gone.name], changes.shares(gone.name)
-            empty, odd = _share(t.missing, share["missing"]), _share(t.unparsed + t.unknown, share["unread"])
-            rows.append([gone.name, empty, gone.missing, odd, gone.unread, _share(t.clamped, share["clamped"])])
-        terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
-        print(
-            f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
-            "them a quote does not end."
-        )
-        for name, different in changes.derived.items():
-            print(f"{different:,} rows of {name!r} differ from what is derived for them.")
-        if changes.persons is not None:
-            _show_persons(changes.persons.to_json())
-        print(COUNTS_STAMP)
+        _count(data, declared, written.form(newlines_in_cells=newlines_in_cells), voice)
         return
     remarks, digest = [*undecided(schema, declared), *schema_advice(declared)], schema_digest(declared.to_json())
     voice.answer(
@@ -120,6 +100,46 @@ def check(
         f"digest {digest}, as in a ledger and in releases of all its columns",
     )
     voice.warn(*remarks)
+
+
+def _count(data: Path, declared: "Schema", form: "TextForm", voice: terminal.Voice) -> None:
+    """Count what a schema would change in a table. CONFIDENTIAL: values are read here, for their owner alone."""
+    from privmeasure.sources.changes import COUNTS_STAMP, columns_to_count, count_changes
+    from privmeasure.sources.lines import UnreadRows
+
+    with terminal.progress("counting", shown=voice.in_words), opened(data) as path:
+        table, unread = check_header(path, declared, form), UnreadRows()
+        columns = columns_to_count(declared, table.names)
+        changes = count_changes(declared, table.batches(columns, unread=unread), unread)
+    if voice.json:
+        terminal.emit(changes.to_json())
+    if voice.in_words:  # otherwise the exit code says that schema, header and file are fine
+        print(COUNTS_STAMP)
+        _show_changes(declared, changes)
+        print(COUNTS_STAMP)
+
+
+def _show_changes(declared: "Schema", changes: "ConfidentialChanges") -> None:
+    """Say of each column what is missing, not read or clamped, and what becomes of it. CONFIDENTIAL."""
+    from privmeasure.tables.advice import lost_cells
+
+    heads = ["column", "missing", "becomes", "not read or not declared", "becomes", "clamped"]
+    rows = []
+    for gone in lost_cells(declared):
+        t, share = changes.columns[gone.name], changes.shares(gone.name)
+        empty, odd = _share(t.missing, share["missing"]), _share(t.unparsed + t.unknown, share["unread"])
+        rows.append([gone.name, empty, gone.missing, odd, gone.unread, _share(t.clamped, share["clamped"])])
+    terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
+    unread = changes.unread
+    print(
+        f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
+        "them a quote does not end."
+    )
+    print("A word such as NA is not read as a number or date, and is a value that is not declared in a category.")
+    for name, different in changes.derived.items():
+        print(f"{different:,} rows of {name!r} differ from what is derived for them.")
+    if changes.persons is not None:
+        _show_persons(changes.persons.to_json())
 
 
 def _show_persons(counted: dict[str, Any]) -> None:

@@ -76,6 +76,18 @@ class Fidelity:
     columns: tuple[ColumnFidelity, ...]
     pairs: tuple[PairFidelity, ...]
     sliced: Figure
+    person: str | None = None
+    """The column that says whose row it is, if the schema names one: guarantees are about other rows then."""
+
+    @property
+    def compared_with(self) -> str:
+        """Which real rows the figures are about."""
+        if self.person is None:
+            return "all rows of the real table"
+        return (
+            f"all rows of the real table. Guarantees are about the kept ones, at most rows_per_person of each "
+            f"{self.person!r}: who has many rows counts for more here"
+        )
 
     @property
     def w1(self) -> Figure:
@@ -95,7 +107,7 @@ class Fidelity:
     def __str__(self) -> str:
         """Say the figures, with the stamp."""
         lines = [f"{name:<32} {figure.value:<8.4f} floor {figure.floor:.4f}" for name, figure in self._figures()]
-        return "\n".join([REAL_TABLE_STAMP, *lines])
+        return "\n".join([REAL_TABLE_STAMP, *lines, f"Compared with {self.compared_with}."])
 
     def _figures(self) -> list[tuple[str, Figure]]:
         whole = [("mean W1 of the columns", self.w1), ("mean total variation, columns", self.one_way)]
@@ -110,14 +122,16 @@ class Fidelity:
             for c in self.columns
         ]
         heads = ["column", "W1", "floor", "total variation", "floor"]
+        about = f"Compared with {self.compared_with}."
         return html_table(whole, heads=["distance", "value", "floor"], title=REAL_TABLE_STAMP) + html_table(
-            columns, heads=heads
+            columns, heads=heads, title=about
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that begins with its stamp."""
         return {
             "confidential": REAL_TABLE_STAMP,
+            "compared_with": self.compared_with,
             "w1": asdict(self.w1),
             "one_way": asdict(self.one_way),
             "two_way": asdict(self.two_way) if self.two_way else None,
@@ -136,12 +150,15 @@ def fidelity(
     directions: int = 200,
     samples: int = 50_000,
     seed: int = 0,
+    person: str | None = None,
 ) -> Fidelity:
     """Compare two tables as points of one domain. CONFIDENTIAL: the result depends on the real rows.
 
     - W1 of each column: exact, on all rows.
     - Total variation: half the sum of |p - q| over 32 equal bins of a number, or over categories; of columns, of pairs.
     - Sliced W1: the mean over random directions, on up to `samples` rows.
+
+    `person` is named in what is said of the figures, where rows of one person were left out of a release.
 
     Guarantee:  0 for equal tables; every figure but the sliced one is at most 2 (a missing value for a highest one)
 
@@ -177,7 +194,7 @@ def fidelity(
         PairFidelity(titles[i], titles[j], Figure(*(_joint_variation(bins[0], o, i, j, axes) for o in bins[1:])))
         for i, j in combinations(range(len(axes)), 2)
     )
-    return Fidelity(columns, pairs, _sliced(places, directions, samples, seed))
+    return Fidelity(columns, pairs, _sliced(places, directions, samples, seed), person)
 
 
 # ------------------------------------------------------------------------------------------------------------- parts

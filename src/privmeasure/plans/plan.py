@@ -188,7 +188,7 @@ def about_kept_rows(privacy: Privacy) -> list[str]:
     """Say what guarantees are about where not all rows are kept; nothing where they are."""
     if privacy.person is None:
         return []
-    return [f"about      the kept rows: other rows of a {privacy.person!r}, and rows without one, are not counted"]
+    return [f"about      the kept rows: further rows of one {privacy.person!r}, and rows without any, are not counted"]
 
 
 def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import Points
+from privmeasure.domains import Bools, Points
 from privmeasure.domains.bits import Words
 from privmeasure.sources.scratch import Scratch, Stored
 from privmeasure.threads import BLOCK
@@ -104,13 +104,12 @@ class Owned:
         """Return one record for all equal rows of a person, if all of them are here: their occurrences are known."""
         import pyarrow as pa
 
-        size = 8 * self.points.shape[1]
-        cells = pa.Array.from_buffers(pa.binary(size), len(self.points), [None, pa.py_buffer(self.points)])
-        rows, distinct = _codes(cells)
-        # most rows of most tables have no equal, and need no sorting
-        alone = np.bincount(rows, minlength=len(distinct))[rows] == 1
+        alone = self._alone()  # most rows of most tables: only the others are compared whole
         shared = np.flatnonzero(~alone)
-        code = self.persons[shared] * len(distinct) + rows[shared]
+        points, size = self.points[shared], 8 * self.points.shape[1]
+        cells = pa.Array.from_buffers(pa.binary(size), len(points), [None, pa.py_buffer(points)])
+        rows, distinct = _codes(cells)
+        code = self.persons[shared] * len(distinct) + rows
         _, first, group = np.unique(code, return_index=True, return_inverse=True)
         copies = np.zeros(len(first), np.int64)
         np.add.at(copies, group, self.copies[shared])
@@ -119,12 +118,27 @@ class Owned:
         np.copyto(found.copies, np.concatenate((self.copies[alone], copies)))
         return found
 
+    def _alone(self) -> Bools:
+        """Say which records have a hash of person and row that no other one has, and so no equal."""
+        spread = np.frombuffer(secrets.token_bytes(8 * (self.points.shape[1] + 2)), np.uint64) | np.uint64(1)
+        mixed = mixed_rows(self.points, spread[2:], spread[0]) + self.persons.view(np.uint64) * spread[1]
+        ordered = np.sort(mixed)
+        twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+        return np.isin(mixed, twice, invert=True) if len(twice) else np.ones(len(mixed), bool)
+
 
 def _codes(cells: "pa.Array") -> "tuple[Words, pa.Array]":
     """Return for each cell its place among the distinct ones, and these. Arrow compares cells whole."""
     coded = cells.dictionary_encode()
     codes: Words = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, coded.dictionary
+
+
+def mixed_rows(points: Points, spread: NDArray[np.uint64], last: np.uint64) -> NDArray[np.uint64]:
+    """Return a hash of each row of canonical points, by odd multipliers. It only says where to look."""
+    mixed = (points.view(np.uint64) * spread).sum(axis=1, dtype=np.uint64)
+    found: NDArray[np.uint64] = (mixed ^ (mixed >> np.uint64(29))) * last
+    return found
 
 
 def canonical(points: Points) -> Points:
@@ -206,9 +220,7 @@ class People:
             owners[start : start + BLOCK] = [hash(name) for name in block]
         high = owners.view(np.uint64)[rows.persons] << np.uint64(32)
         spread = np.resize(self._spread, rows.points.shape[1])
-        mixed = (rows.points.view(np.uint64) * spread).sum(axis=1, dtype=np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * self._spread[0]
-        found: NDArray[np.uint64] = high | (mixed >> np.uint64(32))
+        found: NDArray[np.uint64] = high | (mixed_rows(rows.points, spread, self._spread[0]) >> np.uint64(32))
         return found
 
     def _parts(self, low: int, high: int) -> Iterator[Points]:
@@ -305,7 +317,8 @@ def smallest_digests(rows: Owned, most: int, salt: bytes) -> Owned:
     here = np.zeros(len(rows.names), bool)
     here[rows.persons] = True
     persons = (np.cumsum(here) - 1)[rows.persons]  # of those who have rows here
-    heads = [_framed(salt, name) for name in rows.names.filter(pa.array(here)).to_pylist()]
+    begin = _framed(salt)
+    heads = [begin + _framed(name) for name in rows.names.filter(pa.array(here)).to_pylist()]
     places, numbers, digests = np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 4), np.uint64)
     pieces = [(places, numbers, digests)]
     pending, patience = 0, 16 * HASHED
@@ -337,9 +350,9 @@ def _copies(copies: Words) -> Iterator[tuple[Words, Words]]:
         yield records, numbers - begins[records]
 
 
-def _framed(*parts: bytes) -> bytes:
-    """Return parts one after the other, each with its length before it, so that no two lists look alike."""
-    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+def _framed(part: bytes) -> bytes:
+    """Return a part with its length before it: one after the other, no two lists of them look alike."""
+    return len(part).to_bytes(8, "little") + part
 
 
 def _digests(heads: list[bytes], points: Points, occurrences: Words) -> NDArray[np.uint64]:

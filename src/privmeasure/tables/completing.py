@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import category
 
 import msgspec
 
@@ -80,7 +81,7 @@ def reopen_gap(text: str, column: str, field: str) -> str:
     if found is None or found == TO_FILL_IN:
         return text
     line = key_lines(text)["columns", column, field]
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     shown = re.escape(value_text(found))
     lines[line - 1] = re.sub(rf"({_key(field)}\s*=\s*){shown}", r'\g<1>"?"', lines[line - 1], count=1)
     return "".join(lines)
@@ -94,16 +95,18 @@ def _needed() -> set[str]:
 def _columns(text: str) -> dict[str, dict[str, Any]]:
     try:
         declared = tomllib.loads(text).get("columns", {})
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML; numbers of thousands of digits and nests without end, too
         raise SchemaError("The file is not TOML: `privmeasure schema check` says where. Mend it first.") from None
-    return {name: fields for name, fields in declared.items() if isinstance(fields, dict)}
+    columns = declared.items() if isinstance(declared, dict) else ()
+    return {name: fields for name, fields in columns if isinstance(fields, dict)}
 
 
 def _what(fields: Mapping[str, Any], field: str) -> str:
     """Return what to write into a field: what a kind says that it needs, or what it says of the field."""
     if field == "type":
         return f"what the column is: one of {', '.join(COLUMN_KINDS)}"
-    kinds = [COLUMN_KINDS[fields["type"]]] if fields.get("type") in COLUMN_KINDS else list(COLUMN_KINDS.values())
+    tag = fields.get("type")
+    kinds = [COLUMN_KINDS[tag]] if isinstance(tag, str) and tag in COLUMN_KINDS else list(COLUMN_KINDS.values())
     for kind in kinds:
         if field in dict(kind.needs):
             return dict(kind.needs)[field]
@@ -116,6 +119,8 @@ def _what(fields: Mapping[str, Any], field: str) -> str:
 def _read_reply(field: str, reply: str) -> Any:
     """Return what a person typed as a value of a field."""
     reply = reply.strip()
+    if any(category(letter) in ("Cc", "Cs") for letter in reply):  # whoever is no terminal may send anything
+        raise ColumnError("cannot have what is no text: a control character, or half of a letter.", field)
     if field == "type":
         if reply.lower() not in COLUMN_KINDS:
             known = list(COLUMN_KINDS)
@@ -130,8 +135,13 @@ def _read_reply(field: str, reply: str) -> Any:
         return reply.lower() in YES
     try:
         return tomllib.loads(f"reply = {reply}")["reply"]
-    except (tomllib.TOMLDecodeError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         return reply  # a text without its quotes
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a file with their ends, as TOML has them: other marks than a line feed end none."""
+    return re.split(r"(?<=\n)", text)
 
 
 def _key(field: str) -> str:
@@ -140,18 +150,21 @@ def _key(field: str) -> str:
 
 def _replaced(text: str, gap: Gap, value: str, needs: list[str]) -> str:
     """Return the file with another value on the line of a gap; a type brings the gaps of its kind."""
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     match = re.search(rf"""{_key(gap.field)}\s*=\s*("\?"|'\?')""", lines[gap.line - 1])
     if match is None:
         raise SchemaError(f"Line {gap.line} cannot be edited here. Fill in {gap.field} of {gap.column!r} by hand.")
     line, (start, end) = lines[gap.line - 1], match.span(1)
-    inline = not line[: match.start()].isspace() and match.start() > 0
+    before = line[: match.start()]  # spaces, the names before the dots of a dotted key, or the begin of {...}
+    inline = "{" in before
     after = "".join(f', {need} = "?"' for need in needs) if inline else ""
     lines[gap.line - 1] = line[:start] + " ".join(value.split("\n")) + after + line[end:]
     if needs and not inline:
         closed = lines[gap.line - 1]
         lines[gap.line - 1] = closed if closed.endswith("\n") else closed + "\n"
-        rest = [f'{need} = "?"\n' for need in needs]
+        rest = [f'{before}{need} = "?"\n' for need in needs]
         rest[-1] = rest[-1] if closed.endswith("\n") else rest[-1].rstrip("\n")
         lines[gap.line : gap.line] = rest
-    return "".join(lines)
+    made = "".join(lines)
+    _columns(made)  # what is saved can be read again
+    return made

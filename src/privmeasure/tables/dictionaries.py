@@ -1,7 +1,8 @@
 """Data dictionaries: a CSV file with a row about each column of a table, as studies publish them.
 
 Known are the columns name, type, low, high, values, label, unit, decimals, format and nullable, under their usual other
-names too; all but the name may be absent or empty. What a dictionary leaves open is left to fill in.
+names too; all but the name may be absent or empty. The type `person` says whose row it is. What a dictionary leaves
+open is left to fill in.
 """
 
 import csv
@@ -41,7 +42,7 @@ TYPE_WORDS = {
     "datetime": "datetime timestamp",
     "time": "time",
     "constant": "constant",
-    "drop": "drop id identifier key name freetext notes file descriptive",
+    "drop": "drop id identifier key name freetext notes file descriptive person",
 }
 """Our kinds, and what dictionaries call them."""
 YES, NO = ("yes", "y", "true", "1", "x"), ("no", "n", "false", "0", "")
@@ -59,6 +60,7 @@ def from_dictionary(text: str, name: str = "The dictionary") -> Draft:
     columns: dict[str, dict[str, Any]] = {}
     notes: dict[str, str] = {}
     problems: list[str] = []
+    persons: list[str] = []
     try:
         heads = _heads(next(rows, []), name)
         for cells in (cells for cells in rows if any(cell.strip() for cell in cells)):
@@ -68,17 +70,21 @@ def from_dictionary(text: str, name: str = "The dictionary") -> Draft:
                 if not column or column in columns:
                     raise SchemaError(f"column {column!r} stands there twice." if column else "a row has no name.")
                 columns[column] = _fields(entry)
+                if entry.get("type", "").lower() == "person":
+                    persons.append(column)
             except SchemaError as error:
                 problems.append(f"{name}, line {rows.line_num}: {error}")
             if "label" in entry:
                 notes[column] = entry["label"]
     except csv.Error:
         raise SchemaError(f"{name} is not a CSV file: a quote does not end. Close every quote.") from None
+    if len(persons) > 1:
+        problems.append(f"{name} has {len(persons)} columns of type person. One of them can say whose row it is.")
     if problems:
         raise SchemaError(*problems)
     if not columns:
         raise SchemaError(f"{name} describes no column. Write a row for each column of the table.")
-    return Draft(columns, origin=IMPORTED, notes=notes)
+    return Draft(columns, origin=IMPORTED, notes=notes, person=persons[0] if persons else None)
 
 
 def _delimiter(text: str) -> str:

@@ -31,6 +31,9 @@ def from_file_text(text: str, name: str, *, table: str | None = None) -> Draft:
         return from_dictionary(text, name)
     try:
         value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # an escape such as \ud800 alone
+        raise SchemaError(f"{name} has half a character in a text. Write the character as a whole.") from None
     except (ValueError, RecursionError):
         raise SchemaError(f"{name} is not a JSON file. What can be read is {FORMS}.") from None
     return from_foreign(value, table=table)

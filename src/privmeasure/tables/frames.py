@@ -224,29 +224,32 @@ def _pandas_column(series: Any, name: str) -> "tuple[pa.Array | pa.ChunkedArray,
     return array, None if str(series.dtype) == "float64" else roomy(type)
 
 
-def _texts(cells: Iterable[Any], text: "Callable[[Any], str | None] | None" = None) -> "pa.Array":
-    """Return Python objects as text, each by itself. Nothing that one is, or does when it is shown, raises or warns."""
+def _texts(cells: Iterable[Any], text: "Callable[[Any], bytes | None] | None" = None) -> "pa.Array":
+    """Return Python objects as text, each by itself. Nothing that one is, or does when it is shown, raises or warns.
+
+    Half a character is no text: its bytes stay, so that two ids that differ in it are two (`arrow.sound_texts` has a
+    mark in its place where letters are read).
+    """
     import pyarrow as pa
 
     text = _text if text is None else text
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pa.array(
-            [cell if type(cell) is str and cell.isascii() else text(cell) for cell in cells], pa.large_string()
-        )
+        found = [cell if type(cell) is str and cell.isascii() else text(cell) for cell in cells]
+    return pa.array(found, pa.large_binary()).view(pa.large_string())
 
 
-def _text(cell: Any) -> str | None:
-    """Return an object as text, None for what is missing and for what cannot be shown.
+def _text(cell: Any) -> bytes | None:
+    """Return an object as the bytes of its text, None for what is missing and for what cannot be shown.
 
     Examples:
         >>> _text(1.5), _text(math.nan), _text(Decimal("sNaN"))
-        ('1.5', None, None)
+        (b'1.5', None, None)
     """
     try:
         if cell is None or _is_nan(cell):
             return None
-        return str.encode(str(cell), "utf-8", "replace").decode()  # a subclass of str may encode as it likes
+        return str.encode(str(cell), "utf-8", "surrogatepass")  # a subclass of str may encode as it likes
     except Exception:
         return None
 
@@ -259,24 +262,25 @@ def _is_nan(cell: Any) -> bool:
     return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, np.generic) and bool(cell != cell))
 
 
-def _category_text(cell: Any) -> str | None:
+def _category_text(cell: Any) -> bytes | None:
     """Return a category as text. The same value is the same text, whatever pandas made of all categories together.
 
     Examples:
         >>> _category_text(2.0), _category_text(np.int8(2)), _category_text(2.5)
-        ('2', '2', '2.5')
+        (b'2', b'2', b'2.5')
         >>> _category_text(np.datetime64("2020-02-29")), _category_text(np.float32(0.1))
-        ('2020-02-29 00:00:00', '0.10000000149011612')
+        (b'2020-02-29 00:00:00', b'0.10000000149011612')
         >>> import pandas as pd
         >>> _category_text(pd.Interval(0.0, 1.0)), _category_text(np.complex128(2))
-        ('(0, 1]', '2')
+        (b'(0, 1]', b'2')
     """
     import pandas as pd
 
     try:
         if isinstance(cell, pd.Interval):  # pandas gives all of them the type of one
-            left, right = _category_text(cell.left), _category_text(cell.right)
-            return f"{'[' if cell.closed_left else '('}{left}, {right}{']' if cell.closed_right else ')'}"
+            left, right = (_category_text(edge) or b"None" for edge in (cell.left, cell.right))
+            begin, end = b"[" if cell.closed_left else b"(", b"]" if cell.closed_right else b")"
+            return begin + left + b", " + right + end
         if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
             cell = cell.real
         if isinstance(cell, np.datetime64):

@@ -35,7 +35,7 @@ LINKS = {"of", "at", "in", "per", "since"}
 QUESTIONS = {"is", "has", "was", "had"}
 """A name that begins so is answered by yes or no."""
 LATITUDES, LONGITUDES = ("lat", "latitude"), ("lon", "lng", "long", "longitude")
-STAND_INS: dict[str, Any] = {"low": 0, "high": 1, "values": ["0"]}
+STAND_INS: dict[str, Any] = {"low": 0, "high": 2, "values": ["0"]}
 """For gaps, to ask whether a kind can have a storage type at all."""
 
 
@@ -60,7 +60,8 @@ NAME_GUESSES = (
     NameGuess("hour", Integer.sketch(low=0, high=23)),
     NameGuess("minute second", Integer.sketch(low=0, high=59)),
     NameGuess("children kids siblings", Integer.sketch(low=0, high=20)),
-    NameGuess("count visits", Integer.sketch(low=0, high=TO_FILL_IN)),
+    NameGuess("count visits goals points runs games hits", Integer.sketch(low=0, high=TO_FILL_IN)),
+    NameGuess("rank round", Integer.sketch(low=1, high=TO_FILL_IN)),
     NameGuess("lat latitude", Number.sketch(low=-90, high=90), "With a longitude beside it, both are one place."),
     NameGuess("lon lng longitude", Number.sketch(low=-180, high=180), "With a latitude beside it, both are one place."),
     NameGuess("percent percentage pct", Number.sketch(low=0, high=100)),
@@ -79,6 +80,11 @@ NAME_GUESSES = (
     NameGuess(
         "price cost amount fee fare balance distance duration", Number.sketch(low=0, high=TO_FILL_IN), "In which unit?"
     ),
+    NameGuess(
+        "creatinine glucose cholesterol hemoglobin haemoglobin temperature",
+        Number.sketch(low=TO_FILL_IN, high=TO_FILL_IN),
+        "In which unit?",
+    ),
     NameGuess("birthday birthdate birth dob", Date.sketch(**_dates(1900, 2029))),
     NameGuess("date", Date.sketch(**_dates(1900, 2099)), "Fewer years give finer cells."),
     NameGuess(
@@ -92,13 +98,14 @@ NAME_GUESSES = (
     ),
     NameGuess(
         "country state province region county district city town race ethnicity nationality language religion marital "
-        "education occupation job diagnosis icd status type kind category class group grade stage level code",
+        "education occupation job diagnosis icd cause status type kind category class group grp grade stage level code "
+        "team club league school hospital ward department brand carrier",
         Category.sketch(values=TO_FILL_IN),
     ),
-    NameGuess("flag smoker pregnant deceased died dead alive employed", Boolean.sketch()),
+    NameGuess("flag smoker pregnant deceased died dead death alive employed", Boolean.sketch()),
     NameGuess(
         "id uuid guid ssn mrn name surname firstname lastname email mail phone telephone address street url ip iban "
-        "passport comment comments note notes text description remarks",
+        "passport comment comments note notes text description remarks unnamed rownames",
         Drop.sketch(),
         "Identifiers, names and free text.",
     ),
@@ -111,6 +118,8 @@ UNIT_GUESSES = (
     NameGuess("kg", Number.sketch(low=0, high=300)),
 )
 """Words that decide only where no other does."""
+
+ROW_NAMES = NameGuess("", Drop.sketch(), "A column without a name mostly has the numbers of the rows.")
 
 
 def name_words(name: str) -> list[str]:
@@ -132,7 +141,7 @@ def guess_by_name(name: str, storage: "pa.DataType | None" = None) -> Sketch | N
         >>> guess_by_name("age_group")[0], guess_by_name("x17")
         ({'type': 'category', 'values': '?'}, None)
     """
-    found = _proposed(name_words(name))
+    found = ROW_NAMES if not name.strip() else _proposed(name_words(name))
     if found is None or not _can_be(found.fields, storage):
         return None
     return dict(found.fields), f"{CHECK_IT} {found.remark}".rstrip()

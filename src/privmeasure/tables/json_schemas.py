@@ -89,7 +89,7 @@ def _listed(told: Mapping[str, Any]) -> list[Any] | None:
 
 def _resolved(told: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema with its references inside the file followed, and what `allOf` and "or null" add to it."""
-    found = dict(told)
+    found, or_null = dict(told), False
     for _ in range(MOST_REFERENCES):
         parts = []
         if "$ref" in found:
@@ -100,19 +100,14 @@ def _resolved(told: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, An
         if isinstance(choice, list) and len(others := [one for one in choice if one != {"type": "null"}]) == 1:
             found = {name: v for name, v in found.items() if name not in ("anyOf", "oneOf")}
             parts.append(others[0])
-            if len(others) < len(choice):
-                found["type"] = ["null", *_as_list(_referred_type(others[0], whole))]
+            or_null |= len(others) < len(choice)
         if not parts:
-            return found
+            return found | {"type": ["null", *_as_list(found.get("type", []))]} if or_null else found
         for part in (part for part in parts if isinstance(part, Mapping)):
             found = {**part, **found}
     raise SchemaError(
         f"A JSON Schema follows more than {MOST_REFERENCES} references from one place: they go in circles."
     )
-
-
-def _referred_type(told: Any, whole: Mapping[str, Any]) -> Any:
-    return _resolved(told, whole).get("type", []) if isinstance(told, Mapping) else []
 
 
 def _as_list(value: Any) -> list[Any]:

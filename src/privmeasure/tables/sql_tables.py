@@ -137,7 +137,7 @@ def _field(column: _Column) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": "string" if kind in ("uuid", "binary") else kind, "constraints": limits}
     if kind in ("uuid", "binary"):
         entry["format"] = kind
-    if kind == "number" and len(column.sizes) == 2 and column.sizes[1].isdigit() and int(column.sizes[1]) <= 15:
+    if kind == "number" and len(column.sizes) == 2 and re.fullmatch("[0-9]|1[0-5]", column.sizes[1]):
         entry["decimal_places"] = int(column.sizes[1])
     return entry
 
@@ -213,7 +213,9 @@ def _value(tokens: list[Token]) -> tuple[Any, list[Token]]:
     if not tokens or tokens[0][0] not in ("number", "text"):
         return None, tokens
     kind, word = tokens[0]
-    return word if kind == "text" else sign * (int(word) if word.isdigit() else float(word)), tokens[1:]
+    if kind == "text":
+        return word, tokens[1:]
+    return sign * (int(word) if re.fullmatch("[0-9]{1,18}", word) else float(word)), tokens[1:]
 
 
 def _follows(words: list[str], *wanted: str) -> bool:

@@ -15,7 +15,7 @@ from privmeasure.tables.columns.fixed import Drop
 from privmeasure.tables.columns.kinds import COLUMN_KINDS, Column, first_answer, from_fields, lacks_data
 from privmeasure.tables.frames import FrameKind, to_arrow
 from privmeasure.tables.guessing import CHECK_IT, guess_by_name, places_by_name
-from privmeasure.tables.toml import table_text
+from privmeasure.tables.toml import table_text, value_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,11 +44,14 @@ class Draft:
     origin: str = FROM_HEADER
     notes: dict[str, str] = field(default_factory=dict)
     """A remark on a column, for the person who completes it."""
+    person: str | None = None
+    """The column that says whose row it is, where that is known."""
 
     def to_toml(self) -> str:
         """Return the text of a schema file to be completed."""
         kinds = "\n".join(f"#   {line}" for line in guide_lines())
-        parts = [GUIDE.format(origin=self.origin, kinds=kinds), "\nformat = 1\n"]
+        person = "format = 1\n" if self.person is None else f"format = 2\nperson = {value_text(self.person)}\n"
+        parts = [GUIDE.format(origin=self.origin, kinds=kinds), f"\n{person}"]
         for name, fields in self.columns.items():
             note = f"# {_one_line(self.notes[name])}\n" if name in self.notes else ""
             parts.append(f"\n{note}{table_text(name, fields)}")
@@ -79,10 +82,11 @@ class Draft:
         return columns
 
 
-def template(names: Sequence[str], types: Types | None = None, *, guess: bool = False) -> str:
+def template(names: Sequence[str], types: Types | None = None, *, guess: bool = False, nullable: bool = False) -> str:
     """Return a schema file to be completed, from names and storage types alone (None: no types, as in CSV).
 
-    With `guess`, names propose kinds and round bounds: see guessing.py.
+    With `guess`, names propose kinds and round bounds: see guessing.py. With `nullable`, cells of every column may be
+    missing; without it every column asks.
 
     Examples:
         >>> import pyarrow as pa
@@ -97,7 +101,7 @@ def template(names: Sequence[str], types: Types | None = None, *, guess: bool = 
     known = draft(names, types, guess=guess)
     for fields in known.columns.values():
         if not lacks_data(fields["type"]):  # whether cells may be missing is to be decided, never assumed
-            fields.setdefault("nullable", TO_FILL_IN)
+            fields.setdefault("nullable", nullable or TO_FILL_IN)
     return known.to_toml()
 
 

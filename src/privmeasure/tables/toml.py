@@ -72,6 +72,8 @@ def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(_broken(str(error), name)) from None
+    except (ValueError, RecursionError):  # limits of the interpreter
+        raise SchemaError(f"{name} has a number of thousands of digits, or lists in lists without end.") from None
     problems = list(_top_problems(tree))
     columns: dict[str, Column] = {}
     gaps: dict[str, str] = {}

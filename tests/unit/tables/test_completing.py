@@ -1,5 +1,7 @@
 """Gaps of a template, found and filled in one by one."""
 
+import tomllib
+
 import pytest
 
 from privmeasure.errors import SchemaError
@@ -92,3 +94,44 @@ def test_a_field_is_opened_again():
 def test_files_that_are_not_toml():
     with pytest.raises(SchemaError, match="not TOML"):
         find_gaps("x = [")
+
+
+@pytest.mark.parametrize("reply", ["\ud800", "a\nb = 5", "\x00", "9" * 5000, "[" * 5000, "'" * 3, 'a" # "', "nan"])
+@pytest.mark.parametrize("field", ["type", "low", "value"])
+def test_no_reply_breaks_the_file(reply, field):
+    kind = {"type": "?", "low": "integer", "value": "constant"}[field]
+    text = f'format = 1\n[columns.a]\ntype = "{kind}"\n' + (f'{field} = "?"\n' if field != "type" else "")
+    try:
+        made = fill_gap(text, find_gaps(text)[0], reply)
+    except ColumnError:
+        return
+    tomllib.loads(made)
+    made.encode()
+
+
+@pytest.mark.parametrize("key", ["columns.a.type", "  columns.a.type", "columns . a . type"])
+def test_dotted_keys_bring_dotted_gaps(key):
+    text = f'format = 1\n{key} = "?"\n'
+    made = fill_gap(text, find_gaps(text)[0], "integer")
+    assert tomllib.loads(made)["columns"] == {"a": {"type": "integer", "low": "?", "high": "?"}}
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\u2029"])
+def test_only_line_feeds_end_lines(mark):
+    text = f'format = 1\n[columns.a]\nunit = "x{mark}y"\ntype = "?"\n'
+    assert [gap.line for gap in find_gaps(text)] == [4]
+    with pytest.raises(ColumnError, match="control character"):
+        fill_gap(text, find_gaps(text)[0], "drop\x07")
+    text = text.replace('unit = "x', '# unit = "x')
+    assert tomllib.loads(fill_gap(text, find_gaps(text)[0], "boolean"))["columns"]["a"]["type"] == "boolean"
+
+
+@pytest.mark.parametrize("text", ["columns = 5", "[[columns]]\ntype = '?'", "[columns]\na = 5", "x = 1"])
+def test_files_without_columns_have_no_gaps(text):
+    assert find_gaps(text) == []
+
+
+def test_a_type_that_is_no_word_is_no_fault_of_ours():
+    assert [gap.field for gap in find_gaps('[columns.a]\ntype = ["?"]\nlow = "?"\n')] == ["low"]
+    with pytest.raises(SchemaError, match="not TOML"):
+        find_gaps("x = " + "[" * 5000 + "]" * 5000)

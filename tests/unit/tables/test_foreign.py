@@ -30,6 +30,14 @@ site,constant,,,CH,,,,
 """
 
 
+def test_one_column_of_a_dictionary_says_whose_row_it_is():
+    draft = from_dictionary("name,type\npid,person\nsmoker,yes/no\n")
+    assert draft.person == "pid"
+    assert 'format = 2\nperson = "pid"\n' in draft.to_toml()
+    with pytest.raises(SchemaError, match="2 columns of type person"):
+        from_dictionary("name,type\npid,person\nqid,Person\n")
+
+
 def test_a_data_dictionary():
     draft = from_file_text(DICTIONARY, "dictionary.csv")
     assert draft.complete() == {
@@ -278,3 +286,42 @@ def test_sql_that_cannot_be_read(text, told):
 def test_a_file_of_no_known_form():
     with pytest.raises(SchemaError, match=r"is not a JSON file. What can be read is a data dictionary"):
         from_file_text("x", "x.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("circle.json", '{"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"$ref": "#/$defs/a"}}}'),
+        ("null.json", '{"properties": {"a": {"$ref": "#/x"}}, "x": {"anyOf": [{"$ref": "#/x"}, {"type": "null"}]}}'),
+        ("nest.json", '{"properties":' * 50_000),
+        ("half.json", '{"properties": {"\\ud800": {"type": "boolean"}}}'),
+        ("digits.json", '{"properties": {"a": {"type": "integer", "maximum": ' + "9" * 5000 + "}}}"),
+        ("quote.csv", 'name,type\n"a,b\n'),
+        ("bracket.sql", "CREATE TABLE t (a INT CHECK (a IN (1)"),
+    ],
+)
+def test_hostile_files_are_refused(name, text):
+    with pytest.raises(SchemaError):
+        from_file_text(text, name)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "a INT CHECK (a > " + "9" * 5000 + ")",
+        "a NUMERIC(5, " + "9" * 5000 + ")",
+        "a NUMERIC(5, \u00b2)",
+        "a INT CHECK (a > \u00b2 and a < \u0663)",
+        "a INT CHECK (a > - - - 5)",
+        "a ENUM((1), (2))",
+    ],
+)
+def test_odd_numbers_of_sql_are_left_to_fill_in(column):
+    assert "a" in from_file_text(f"CREATE TABLE t ({column})", "t.sql").columns
+
+
+def test_or_null_is_said_of_what_a_reference_leads_to():
+    or_null = {"anyOf": [{"$ref": "#/$defs/age"}, {"type": "null"}]}
+    age = {"type": "integer", "minimum": 0, "maximum": 9}
+    draft = from_json_schema({"properties": {"a": or_null}, "required": ["a"], "$defs": {"age": age}})
+    assert draft.columns == {"a": {"type": "integer", "low": 0, "high": 9, "nullable": True}}

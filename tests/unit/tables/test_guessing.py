@@ -29,6 +29,14 @@ GUESSED = {
     "created_at": "datetime",
     "follow_up_days": "number",
     "income_eur": "number",
+    "HomeTeam": "category",
+    "AwayGoals": "integer",
+    "flc.grp": "category",
+    "death": "boolean",
+    "date_of_death": "date",
+    "creatinine": "number",
+    "": "drop",
+    "Unnamed: 0": "drop",
 }
 
 
@@ -39,7 +47,7 @@ def test_the_last_word_that_is_known_decides(name, kind):
     assert remark.startswith("Guessed from the name alone: check it.")
 
 
-@pytest.mark.parametrize("name", ["x1", "image", "average", "V17", "", "at", "statement", "of_age"])
+@pytest.mark.parametrize("name", ["x1", "image", "average", "V17", "_", "at", "statement", "of_age"])
 def test_other_names_propose_nothing_that_is_not_in_them(name):
     found = guess_by_name(name)
     assert found is None or name == "of_age"

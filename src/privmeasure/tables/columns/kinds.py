@@ -94,7 +94,7 @@ def from_fields(fields: Any) -> Column:
     needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}", "nullable": NULLABLE}
     for known in COLUMN_KINDS.values():
         needs |= known.needs
-    if fields.get("nullable") == TO_FILL_IN and lacks_data(fields.get("type")):  # nothing to decide
+    if fields.get("nullable") in (TO_FILL_IN, True, False) and lacks_data(fields.get("type")):  # nothing to decide
         fields = {field: value for field, value in fields.items() if field != "nullable"}
     unfilled = [field for field, value in fields.items() if value == TO_FILL_IN and field in needs]
     if unfilled:

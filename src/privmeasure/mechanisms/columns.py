@@ -153,7 +153,9 @@ class ColumnTree:
         scales = [{level: self.privacy.scale(e) for level, e in own.items()} for own in split.columns]
         error = rows_error(self.privacy, split.size, scales, self.law)
         columns = tuple(
-            column_plan(space, budgets, self.privacy, rows, rows_are, error, planned=planned, law=self.law)
+            column_plan(
+                space, budgets, self.privacy, rows, rows_are, error, planned=planned, law=self.law, tuning=self.tuning
+            )
             for space, budgets in zip(self.spaces, split.columns, strict=True)
         )
         varied = [space for space in self.spaces if space.size(finest_level(space)) > 1]

@@ -28,8 +28,10 @@ from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.recipe import DEFAULT, PLAIN, Recipe, RuleName, paper
 from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
+    PATIENCE,
     anchor_of,
     choose_depth,
+    depth_guarantees,
     ladder_anchor,
     paper_depth,
     root_share,
@@ -248,6 +250,9 @@ class PMM:
                 bounds.append(Bound("T7", value, True, "kept near what was measured, else the closest measure"))
         elif self.recipe.rule == "signed":
             value = t2(domain, scales, depth, rows, rho, blue=blue, estimated=estimated)
+            if self.depth is None and blue and self.recipe.schedule != "every level":  # as the depth was chosen
+                least = min(depth_guarantees(self.recipe.schedule, domain, privacy, rows, self._limit))
+                value = max(value, PATIENCE * least)
             bounds.append(Bound("T2", value, True, "signed differences" + (", best linear inference" if blue else "")))
         if isinstance(domain, Box) and self.recipe.rule in ("signed", "isotonic"):
             value = t5(domain, scales, depth, rows, blue=blue, estimated=estimated)

@@ -21,11 +21,13 @@ from privmeasure.privacy import Privacy
 MOST_PAIR_CELLS = 1 << 24
 """Cells of the tables of all pairs together, which are counted in one pass: more columns, fewer groups."""
 
-LEEWAY = 0.25
-"""How far the last estimate of a column may be from the first, in parts of the first one's guarantee.
+PATIENCE = 1.2
+"""How many times the least T2 of all ways to measure a column that of the way that is taken may be."""
+STATED, LISTED_STATED = 1.4, 1.25
+"""How many times that least T2 the guarantee is, of a list of values the second, which has but one way.
 
-More raises the guarantee, less lets the first estimate stand where a better one is at hand: errors are an eighth of
-their guarantee, and what is gained is part of the error.
+What is left is how far the last estimate may be from the first. More raises the guarantee, less lets the first estimate
+stand where a better one is at hand: errors are an eighth of T2, and what is gained is part of the error.
 """
 
 
@@ -56,21 +58,46 @@ def weight(space: Domain, tuning: Tuning) -> float:
 def column_budgets(
     space: Domain, budget: Fraction, privacy: Privacy, rows: int, *, tuning: Tuning
 ) -> dict[int, Fraction]:
-    """Return the budget of every measured level of one column, the deepest last; their sum is the column's budget."""
+    """Return the budget of every measured level of one column, the deepest last; their sum is the column's budget.
+
+    Of the ways to spend it, the one that is wanted, or the nearest whose T2 is at most `PATIENCE` times the least.
+    """
+    ways, wanted = _ways(space, budget, privacy, rows, tuning)
+    values = [first_guarantee(space, way, privacy, rows) for way in ways]
+    good = [i for i, value in enumerate(values) if value <= PATIENCE * min(values)]
+    return ways[min(good, key=lambda i: abs(i - wanted))]
+
+
+def _ways(
+    space: Domain, budget: Fraction, privacy: Privacy, rows: int, tuning: Tuning
+) -> tuple[list[dict[int, Fraction]], int]:
+    """Return how one column may be measured, from coarse to fine, and the place of the way that is wanted.
+
+    More budget and more rows add ways and take none away.
+    """
     finest, above = finest_level(space), int(isinstance(space, Nullable))  # the cut between present and missing
     if is_listed(space):
-        return {finest: budget}
+        return [{finest: budget}], 0
     if space.width > 1:
-        own = privacy.at(budget)
-        depth = max(1, choose_depth("sparse", space, own, rows, min(tuning.deepest_joint_level, finest)))
-        split = split_budget(budget, level_weights("sparse", space, depth, lazy=False))
-        return split if _in_reach(privacy, *split.values()) else {depth: budget}
+        limit = min(tuning.deepest_joint_level, finest)
+        deepest = max(1, choose_depth("sparse", space, privacy.at(budget), rows, limit))
+        splits = [split_budget(budget, level_weights("sparse", space, d, lazy=False)) for d in range(1, deepest + 1)]
+        ways = [way if _in_reach(privacy, *way.values()) else {max(way): budget} for way in splits]
+        return ways, deepest - 1
     wanted = min(2.0**tuning.deepest_level, float(budget * rows / (privacy.sensitivity * tuning.rows_per_cell)))
     coarse, fine = tuning.coarse_level + above, math.ceil(math.log2(max(wanted, 1.0))) + above
     rest = budget * (1 - tuning.coarse_share)
-    if finest <= coarse or fine <= coarse or not _in_reach(privacy, rest):
-        return {min(coarse, finest): budget}
-    return {coarse: budget * tuning.coarse_share, min(fine, finest): rest}
+    ways = [{min(coarse, finest): budget}]
+    if _in_reach(privacy, rest):
+        ways += [{coarse: budget - rest, level: rest} for level in range(coarse + 1, min(fine, finest) + 1)]
+    return ways, len(ways) - 1
+
+
+def first_guarantee(space: Domain, budgets: Mapping[int, Fraction], privacy: Privacy, rows: int) -> float:
+    """Return T2 of the first estimate of a column for a known number of rows, cells being two radii wide."""
+    depth, scales = max(budgets, default=0), {level: privacy.scale(budget) for level, budget in budgets.items()}
+    radius = space.radius(depth)
+    return t2(space, scales, depth, rows, radius, blue=True) + radius
 
 
 def _in_reach(privacy: Privacy, *budgets: Fraction) -> bool:
@@ -220,29 +247,29 @@ def column_plan(
     *,
     planned: int,
     law: LawName,
+    tuning: Tuning,
 ) -> Plan:
     """Return the plan of one column with its guarantee: T8 for its levels, and the error of the number of rows.
 
     `rows_error` bounds E|N - n|, of the number of rows N that all columns share: it moves as much mass by at most the
     diameter. The estimates descend from the best linear estimate of n, so that T2's variances are upper bounds.
     `planned` is the number of rows that the budgets were made for: what the last estimate may differ by from the first
-    follows it, and so is known before the column is measured.
+    follows it, and so is known before the column is measured. The guarantee is stated by the least T2 of all ways to
+    measure the column, and so falls with epsilon and with the rows.
     """
     depth = max(budgets, default=0)
     spent = sum(budgets.values(), Fraction(0))
     own = privacy.at(spent) if spent else privacy
-    scales = {level: privacy.scale(budget) for level, budget in budgets.items()}
-    radius = space.radius(depth)
-
-    def first(rows: int) -> float:
-        noise = t2(space, scales, depth, rows, radius, blue=True)
-        return noise + radius + rows_error * space.diameter(0) / rows
-
+    error = rows_error * space.diameter(0) / rows
+    first, allowed = first_guarantee(space, budgets, privacy, rows) + error, 0.0
+    if spent:
+        ways, _ = _ways(space, spent, privacy, planned, tuning)
+        least = min(first_guarantee(space, way, privacy, planned) for way in ways)
+        stated = LISTED_STATED if is_listed(space) else STATED
+        allowed = (stated * least - first_guarantee(space, budgets, privacy, planned)) * planned / rows
     bounds = (
-        Bound("T2", first(rows), False, "of the first estimate: signed differences, best linear inference"),
-        Bound(
-            "T8", first(rows) + LEEWAY * first(planned) * planned / rows, True, "all that was measured, kept near it"
-        ),
+        Bound("T2", first, False, "of the first estimate: signed differences, best linear inference"),
+        Bound("T8", first + allowed, True, "all that was measured, kept near the first estimate"),
     )
     return tree_plan(
         "pmm",

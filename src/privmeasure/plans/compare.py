@@ -13,7 +13,9 @@ from privmeasure.plans.plan import Bound
 from privmeasure.plans.recipe import PlacementName
 from privmeasure.plans.schedule import (
     DEEPEST_DEPTH,
+    PATIENCE,
     ROOT_SHARE,
+    depth_guarantees,
     flat_level,
     ladder_anchor,
     ladder_depth,
@@ -63,5 +65,6 @@ def tree_bound(domain: Domain, privacy: Privacy, rows: int, placement: Placement
         depth = useful_depth(domain, sparse_depth(domain, privacy, rows, limit))
         scales = tree_scales("sparse", domain, privacy, depth, lazy=False, root_first=root_first)
         rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
-        name, value = "T2", t2(domain, scales, depth, rows, rho, blue=True)
+        least = min(depth_guarantees("sparse", domain, privacy, rows, limit))
+        name, value = "T2", max(t2(domain, scales, depth, rows, rho, blue=True), PATIENCE * least)
     return Bound(name, value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")

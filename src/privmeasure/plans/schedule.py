@@ -28,8 +28,11 @@ DEEPEST_DEPTH = 40
 DENOMINATOR = 1 << 20
 """Shares are multiples of 2^-20: within a thousandth of the optimum at any depth, and short to print."""
 
-PATIENCE = 3
-"""How many times the best guarantee of any depth the default's guarantee may be, for the sake of data in few places."""
+PATIENCE = 1.4
+"""How many times the best guarantee of any depth that of the default may be, for the sake of data in few places.
+
+So many times the best is what a plan states: it falls with epsilon and with the rows, whatever depth is taken.
+"""
 
 CHEAP_ROOT_SHARE = Fraction(1, 64)
 """The same where the number of rows is estimated from everything measured: what is bought first only sets the depth."""
@@ -99,15 +102,15 @@ def rungs(domain: Domain, limit: int) -> list[int]:
     return ladder
 
 
-def sparse_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
+def sparse_depth(domain: Domain, privacy: Privacy, rows: int, limit: int, *, schedule: ScheduleName = "sparse") -> int:
     """Return the default depth: the rung whose number of cells is nearest, in ratio, to epsilon n / D.
 
     So a cell of even data holds about one noise scale of rows. That is finer than even data need, but a tree loses
     little by being too deep, while data in few places lose much when it is too shallow. Two conditions come before:
 
     - Where no rung is within a factor of 8, the nearest level is taken.
-    - The guarantee T2 must be at most `PATIENCE` times the best that any depth gives; else the nearest level where it
-      is. Never beyond 2^21 cells, which would cost more time than 10^7 rows.
+    - The guarantee T2 must be at most `PATIENCE` times the best that any depth gives, by which the plan states it; else
+      the nearest level where it is. Never beyond 2^21 cells, which would cost more time than 10^7 rows.
 
     Notation:   D sensitivity    n rows
     """
@@ -117,15 +120,24 @@ def sparse_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int
     def misfit(level: int) -> float:
         return abs(math.log2(domain.size(level) / wanted))
 
-    def guarantee(level: int) -> float:
-        scales = tree_scales("sparse", domain, privacy, level, lazy=False, root_first=True)
-        return t2(domain, scales, level, rows, domain.diameter(level), blue=True, coarser=False)
-
     rung = min((0, *rungs(domain, limit)), key=misfit)
     depth = min(range(limit + 1), key=misfit) if misfit(rung) > 3 else rung
-    guarantees = [guarantee(level) for level in range(limit + 1)]
+    guarantees = depth_guarantees(schedule, domain, privacy, rows, limit)
     good = [level for level, value in enumerate(guarantees) if value <= PATIENCE * min(guarantees)]
     return min(good, key=lambda level: abs(level - depth))
+
+
+def depth_guarantees(
+    schedule: ScheduleName, domain: Domain, privacy: Privacy, rows: int, limit: int
+) -> tuple[float, ...]:
+    """Return T2 for every depth up to a limit: each falls with epsilon and with the rows, and so does the least."""
+
+    def guarantee(level: int) -> float:
+        scales = tree_scales(schedule, domain, privacy, level, lazy=False, root_first=True)
+        estimated = schedule == "ladder" and not privacy.rows_are_public
+        return t2(domain, scales, level, rows, domain.diameter(level), blue=True, estimated=estimated)
+
+    return tuple(map(guarantee, range(useful_depth(domain, min(limit, LARGEST_DEFAULT_DEPTH)) + 1)))
 
 
 def on_a_line(domain: Domain) -> bool:
@@ -204,7 +216,7 @@ def ladder_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int
     Notation:   D sensitivity    n rows
     """
     if not isinstance(domain, Box):
-        return sparse_depth(domain, privacy, rows, limit)
+        return sparse_depth(domain, privacy, rows, limit, schedule="ladder")
     anchor = ladder_anchor(domain, privacy, rows, limit)
     first, limit = rung_below(domain, anchor, limit), min(limit, LARGEST_LADDER_DEPTH)
     if first == anchor:

@@ -58,7 +58,9 @@ def save(name: str, **results: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     content = {"machine": machine(), "versions": versions(), "commit": commit(), **results}
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps(content, indent=1) + "\n")
+    beside.replace(path)  # whoever reads meanwhile finds the old file or the new one
     print(f"wrote benchmarks/results/{path.name}", file=sys.stderr)
 
 

@@ -38,10 +38,11 @@ def schema_of(bounds: measure.Bounds) -> Any:
 
     columns: dict[str, Any] = {}
     for name, bound in bounds.items():
+        missing = bound[-1] is True
         if bound[0] == "category":
-            columns[name] = pm.Category(bound[1], nullable=bound[-1] is True)
+            columns[name] = pm.Category(bound[1], nullable=missing)
         else:
-            columns[name] = (pm.Number if bound[0] == "number" else pm.Integer)(bound[1], bound[2])
+            columns[name] = (pm.Number if bound[0] == "number" else pm.Integer)(bound[1], bound[2], nullable=missing)
     return pm.Schema(columns)
 
 

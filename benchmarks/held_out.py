@@ -229,10 +229,12 @@ def compared(rows: list[Row]) -> Row:
     if all("peak_mb" in row for row in rows):
         result["peak_mb"] = max(row["peak_mb"] for row in rows)
         print(f"\npeak memory  {result['peak_mb']:.0f} MB  {verdict(result['peak_mb'], MEMORY_BAR)}")
-    stopped = [row for row in rivals if row["status"] != "complete" and row["table"] in {r["table"] for r in rows}]
-    result["not complete"] = [
-        {key: row[key] for key in ("rival", "method", "table", "epsilon", "seed", "status")} for row in stopped
-    ]
+    theirs = [row for row in rivals if row["table"] in {own["table"] for own in rows}]
+    done = groups([row for row in theirs if row["status"] == "complete"], "rival", "method")
+    result["rivals"] = [{"rival": rival, "method": method, "runs": len(own)} for (rival, method), own in done.items()]
+    result["bars"] = {str(epsilon): bars for epsilon, bars in BARS.items()}
+    keys = ("rival", "method", "table", "epsilon", "seed", "status")
+    result["not complete"] = [{key: row[key] for key in keys} for row in theirs if row["status"] != "complete"]
     return result
 
 

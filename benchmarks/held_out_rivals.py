@@ -76,8 +76,14 @@ class Split:
         return {**self.real.compare(synthetic), **learnt}
 
 
-def keep(rows: list[dict[str, Any]], floors: dict[str, Any]) -> None:
-    """Write the file after each run, so that a stop loses at most one."""
+def stored() -> dict[str, Any]:
+    """Return the kept rows and floors."""
+    return json.loads(RESULT.read_text()) if RESULT.exists() else {"rows": [], "floors": {}}
+
+
+def keep(row: dict[str, Any], floors: dict[str, Any]) -> None:
+    """Add a run to the file, which another process may have added to meanwhile: a stop loses at most one run."""
+    old = stored()
     settings = {
         "delta": DELTA,
         "bins": measure.BINS,
@@ -86,7 +92,7 @@ def keep(rows: list[dict[str, Any]], floors: dict[str, Any]) -> None:
         "pot": metadata.version("pot"),
         "scikit-learn": metadata.version("scikit-learn"),
     }
-    record.save("held-out-rivals", settings=settings, floors=floors, rows=rows)
+    record.save("held-out-rivals", settings=settings, floors=old["floors"] | floors, rows=[*old["rows"], row])
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
@@ -108,19 +114,17 @@ def summary(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     words = set(sys.argv[1:])
-    old = json.loads(RESULT.read_text()) if RESULT.exists() else {"rows": [], "floors": {}}
-    rows, floors = old["rows"], old["floors"]
     if words == {"show"}:
-        print(summary(rows))
+        print(summary(stored()["rows"]))
         return
-    done = {tuple(row[key] for key in KEY) for row in rows}
     with tempfile.TemporaryDirectory() as folder:
         for run in plan():
-            if tuple(run[key] for key in KEY) in done or not asked(run, words):
+            old = stored()
+            if not asked(run, words) or any(all(row[key] == run[key] for key in KEY) for row in old["rows"]):
                 continue
             where = f"{run['table']} {run['seed']}"
-            split = Split(run["table"], run["seed"], floors.get(where))
-            floors[where] = floors.get(where) or split.floor()
+            floor = old["floors"].get(where)
+            split = Split(run["table"], run["seed"], floor)
             source = Path(folder) / "input.npz"
             sizes = [measure.count(bound) for bound in split.bounds.values()]
             np.savez_compressed(source, cells=split.real.cells, sizes=sizes)
@@ -130,10 +134,9 @@ def main() -> None:
                 synthetic = measure.decoded(cells, split.bounds, np.random.default_rng(run["seed"]))
                 row.update(split.measures(synthetic))
             row["date"] = time.strftime("%Y-%m-%d")
-            rows.append(row)
-            keep(rows, floors)
+            keep(row, {where: floor or split.floor()})
             print({key: row.get(key) for key in (*KEY, "status", "cpu_seconds")}, file=sys.stderr, flush=True)
-    print(summary(rows))
+    print(summary(stored()["rows"]))
 
 
 if __name__ == "__main__":

@@ -248,31 +248,30 @@ def against(rows: list[Row], others: list[Row]) -> str:
     """Return ratios to other runs of the same splits and seeds: geometric means, and the standard error of chance."""
     key = ("table", "epsilon", "seed")
     theirs = {tuple(row[k] for k in key): row for row in others}
-    pairs = [(row, theirs[tuple(row[k] for k in key)]) for row in rows if tuple(row[k] for k in key) in theirs]
-    lines = []
-    for (epsilon, name), own in {
-        **groups([row | {"other": other} for row, other in pairs], "epsilon", "table"),
-        **{
-            (epsilon, MEAN): found
-            for (epsilon,), found in groups([r | {"other": o} for r, o in pairs], "epsilon").items()
-        },
-    }.items():
-        line: Row = {"epsilon": epsilon, "table": name, "runs": len(own)}
-        for metric in ERRORS:
-            if all(metric in row and metric in row["other"] for row in own):
-                logs = [math.log(mean([row], metric) / mean([row["other"]], metric)) for row in own]
-                line[metric] = f"{math.exp(np.mean(logs)):.3f}" + (
-                    f" +- {np.std(logs, ddof=1) / math.sqrt(len(logs)):.3f}" if len(logs) > 1 else ""
-                )
-        for method in downstream.METHODS:
-            if all(method in row and method in row["other"] for row in own):
-                changes = [
-                    learnt(row["table"], row[method]) - learnt(row["table"], row["other"][method]) for row in own
-                ]
-                line[method] = f"{np.mean(changes):+.3f}"
-        lines.append(line)
-    order = (*tables.NAMES, MEAN)
-    return table(sorted(lines, key=lambda line: (line["epsilon"], order.index(line["table"]))))
+    pairs = [
+        row | {"shown": row["table"], "other": theirs[at]}
+        for row in rows
+        if (at := tuple(row[k] for k in key)) in theirs
+    ]
+    both = sorted(pairs + [pair | {"shown": MEAN} for pair in pairs], key=lambda pair: pair["epsilon"])
+    found = groups(both, "epsilon", "shown")
+    return table([{"epsilon": epsilon, "table": name, **changes(own)} for (epsilon, name), own in found.items()])
+
+
+def changes(pairs: list[Row]) -> Row:
+    """Return how errors and scores of some runs differ from those of the others."""
+    line: Row = {"runs": len(pairs)}
+    for name in (*ERRORS, *downstream.METHODS):
+        if not all(name in pair and name in pair["other"] for pair in pairs):
+            continue
+        if name in ERRORS:
+            logs = [math.log(mean([pair], name) / mean([pair["other"]], name)) for pair in pairs]
+            chance = np.std(logs, ddof=1) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
+            line[name] = f"{math.exp(np.mean(logs)):.3f} +- {chance:.3f}"
+        else:
+            scores = [[learnt(pair["table"], row[name]) for row in (pair, pair["other"])] for pair in pairs]
+            line[name] = f"{np.mean([ours - other for ours, other in scores]):+.3f}"
+    return line
 
 
 def options() -> argparse.Namespace:

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-constants bench-peers bench-first-hour pages clean help
+.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -87,6 +87,15 @@ bench-wide: .venv/ready-bench ## wide tables: ours beside the kept results of ri
 bench-wide-rivals: .venv/ready-bench ## make the rivals' results again: hours, each rival in an environment of its own
 	$(BIN)/python benchmarks/wide_rivals.py
 
+bench-open: .venv/ready-bench ## the wide tables that constants may be chosen on: minutes
+	$(BIN)/python benchmarks/held_out.py --open
+
+bench-held-out: .venv/ready-bench ## the wide tables that nothing is chosen on: ours beside the kept results of rivals
+	$(BIN)/python benchmarks/held_out.py --held-out
+
+bench-held-out-rivals: .venv/ready-bench ## the rivals on both halves: a day, kept runs are not repeated
+	$(BIN)/python benchmarks/held_out_rivals.py
+
 bench-constants: .venv/ready-bench ## other values of the column tree's constants on ten tables: an hour, kept runs are not repeated
 	$(BIN)/python benchmarks/constants.py
 
@@ -96,7 +105,7 @@ bench-peers: .venv/ready-bench ## the default beside six peers on shapes and nar
 bench-first-hour: .venv/ready-bench ## from a CSV to a synthetic one, as a stranger goes: steps, lines by hand, seconds
 	$(BIN)/python benchmarks/first_hour.py
 
-pages: venv ## write the numbers of benchmarks/results into the README, docs/peers.md, docs/persons.md and docs/cli.md
+pages: venv ## write the numbers of benchmarks/results into the README and the pages of docs
 	$(BIN)/python benchmarks/pages.py
 
 clean: ## remove what the targets made

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import peers_page
+import wide_page
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
@@ -60,7 +61,9 @@ def numbers() -> str:
             f"6, {ours['flights']['CPU seconds']:.2f} s with the start), {ours['ten million']['ratio']:.1f} times on "
             "10^7 x 4."
         )
-    if wide := load("wide"):
+    if held_out := load("held-out"):
+        lines.append(wide_page.line(held_out))
+    elif wide := load("wide"):
         means = {row["epsilon"]: row for row in wide["ratios"] if row["table"] == "geometric mean"}
         mean, names = means[1], {"tv2": "2-way total variation", "tv1": "1-way", "column_w1": "W1 of a column"}
         names |= {"sliced": "sliced W1", "w1_excess": "excess W1"}
@@ -167,7 +170,18 @@ def first_hour() -> str | None:
     return "\n".join(lines)
 
 
-PAGES = {"README.md": numbers, "docs/peers.md": peers, "docs/persons.md": visits, "docs/cli.md": first_hour}
+def wide_tables() -> str:
+    """Return the numbers of the page about wide tables."""
+    return wide_page.numbers(load("held-out"), load("wide"))
+
+
+PAGES = {
+    "README.md": numbers,
+    "docs/peers.md": peers,
+    "docs/persons.md": visits,
+    "docs/cli.md": first_hour,
+    "docs/wide-tables.md": wide_tables,
+}
 
 
 def main() -> int:

@@ -50,6 +50,7 @@ def commit() -> str:
         ":!docs/peers.md",
         ":!docs/persons.md",
         ":!docs/cli.md",
+        ":!docs/wide-tables.md",
     )
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
@@ -59,7 +60,9 @@ def save(name: str, **results: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     content = {"machine": machine(), "versions": versions(), "commit": commit(), **results}
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps(content, indent=1) + "\n")
+    beside.replace(path)  # whoever reads meanwhile finds the old file or the new one
     print(f"wrote benchmarks/results/{path.name}", file=sys.stderr)
 
 

@@ -35,7 +35,6 @@ HERE = Path(__file__).parent / "rivals"
 RESULT = record.RESULTS / "wide-rivals.json"
 DELTA = 1e-6
 LIMIT = 20 * 60
-STOPPED = "not finished within 20 CPU minutes"
 MEMORY = 16 * 2**30
 
 # rival -> its script, what is installed, and the first Python that it does not support
@@ -93,14 +92,20 @@ def environment(rival: str) -> Path:
     return python
 
 
-def limits() -> None:
-    """Set what a rival's process may use; runs in that process."""
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+def stopped(limit: int) -> str:
+    """Return the status of a run that took more CPU seconds than it may."""
+    return f"not finished within {limit // 60} CPU minutes"
 
 
-def fitted(run: dict[str, Any], source: Path, work: Path) -> tuple[dict[str, Any], np.ndarray | None]:
+def fitted(
+    run: dict[str, Any], source: Path, work: Path, limit: int = LIMIT
+) -> tuple[dict[str, Any], np.ndarray | None]:
     """Return a rival's report and its synthetic cells, or why there are none."""
+
+    def limits() -> None:  # runs in the rival's process
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
     output, report = work / "output.npz", work / "report.json"
     output.unlink(missing_ok=True)
     settings = {**run, "delta": DELTA, "input": str(source), "output": str(output), "report": str(report)}
@@ -117,8 +122,8 @@ def fitted(run: dict[str, Any], source: Path, work: Path) -> tuple[dict[str, Any
     print(done.stderr[-2000:], file=sys.stderr)
     last = (done.stderr.strip().splitlines() or ["killed"])[-1]
     killed = done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
-    stopped = killed and spent > 0.9 * LIMIT  # what the kernel counts for its limit is a little more
-    reason = STOPPED if stopped else f"failed: {last[:200]}"
+    late = killed and spent > 0.9 * limit  # what the kernel counts for its limit is a little more
+    reason = stopped(limit) if late else f"failed: {last[:200]}"
     return {"status": reason, "cpu_seconds": round(spent, 2)}, None
 
 
@@ -169,7 +174,7 @@ def main() -> None:
                 continue
             if any(all(row[key] == run[key] for key in KEY) for row in rows):
                 continue
-            if any(all(row[key] == run[key] for key in KEY[:-1]) and row["status"] == STOPPED for row in rows):
+            if any(all(row[key] == run[key] for key in KEY[:-1]) and row["status"] == stopped(LIMIT) for row in rows):
                 continue  # what one seed did not end in time, another will not
             name, bounds = run["table"], wide_tables.BOUNDS[run["table"]]
             if name not in real:

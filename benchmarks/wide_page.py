@@ -1,0 +1,171 @@
+"""The tables of docs/wide-tables.md, from results/held-out.json and wide.json: bars, where we lose, every case."""
+
+from typing import Any
+
+from peers_page import lines
+
+Row = dict[str, Any]
+NAMES = {
+    "tv1": "1-way",
+    "tv2": "2-way",
+    "tv3": "3-way",
+    "column_w1": "W1 of a column",
+    "sliced": "sliced W1",
+    "w1_excess": "excess W1",
+    "cpu_seconds": "CPU seconds",
+}
+ERRORS = [name for name in NAMES if name != "cpu_seconds"]
+MEAN = "geometric mean"
+
+
+def bold(value: float, bar: float) -> str:
+    """Return a ratio, bold where it is above its bar.
+
+    Examples:
+        >>> bold(0.987, 1), bold(1.234, 1)
+        ('0.99', '**1.23**')
+    """
+    return f"{value:.2f}" if value <= bar else f"**{value:.2f}**"
+
+
+def by_epsilon(ratios: list[Row], *, of_means: bool) -> list[Row]:
+    return sorted((row for row in ratios if (row["table"] == MEAN) == of_means), key=lambda row: row["epsilon"])
+
+
+def bars(result: Row) -> str:
+    """Return the geometric means beside the bars."""
+    rows = []
+    for mean in by_epsilon(result["ratios"], of_means=True):
+        own = result["bars"][str(mean["epsilon"])]
+        shown = [f"{bold(mean[name], own[name])} ({own[name]:g})" for name in ERRORS]
+        rows.append([f"{mean['epsilon']:g}", *shown, f"1/{1 / mean['cpu_seconds']:.0f}"])
+    return lines(["epsilon", *NAMES.values()], rows)
+
+
+def each(result: Row) -> str:
+    """Return the ratios of every table."""
+    rows = [
+        [
+            row["table"],
+            f"{row['epsilon']:g}",
+            *(bold(row[name], 1) for name in ERRORS),
+            f"1/{1 / row['cpu_seconds']:.0f}",
+        ]
+        for row in by_epsilon(result["ratios"], of_means=False)
+    ]
+    return lines(["table", "epsilon", *NAMES.values()], rows)
+
+
+def models(result: Row) -> str:
+    """Return what models learn."""
+    rows = [
+        [row["table"], f"{row['epsilon']:g}", row["model"], row["score"]]
+        + [bold(row["ours"], row["ours"] if row["difference"] >= -0.02 else -1)]
+        + [f"{row[who]:.2f}" for who in ("best rival", "real")]
+        for row in sorted(result["differences"], key=lambda row: (row["epsilon"], row["model"]))
+    ]
+    return lines(["table", "epsilon", "model", "score", "ours", "best rival", "real rows"], rows)
+
+
+def differences(result: Row) -> str:
+    """Return ours less the best rival's, in the mean over the tables."""
+    groups: dict[tuple[Any, ...], list[float]] = {}
+    for row in result["differences"]:
+        groups.setdefault((row["epsilon"], row["score"], row["model"]), []).append(row["difference"])
+    rows = []
+    for (epsilon, score, model), found in sorted(groups.items()):
+        value = sum(found) / len(found)
+        shown = f"{value:+.3f}" if value >= -0.02 else f"**{value:+.3f}**"
+        rows.append([f"{epsilon:g}", score, model, str(len(found)), shown])
+    return lines(["epsilon", "score", "model", "tables", "ours less the best rival's"], rows)
+
+
+def losses(result: Row) -> str:
+    """Return where the best rival is ahead, as a sentence for each epsilon."""
+    said = []
+    for mean in by_epsilon(result["ratios"], of_means=True):
+        rows = [row for row in by_epsilon(result["ratios"], of_means=False) if row["epsilon"] == mean["epsilon"]]
+        lost = [(row[name], row["table"], NAMES[name]) for row in rows for name in ERRORS if row[name] > 1]
+        worst = "; ".join(f"{table} {name} {value:.2f}" for value, table, name in sorted(lost, reverse=True)[:3])
+        said.append(
+            f"- epsilon {mean['epsilon']:g}: in {len(lost)} of {len(rows) * len(ERRORS)} ratios"
+            + (f", the largest being {worst}." if lost else ".")
+        )
+    return "\n".join(said)
+
+
+def stopped(result: Row) -> str:
+    """Return the runs of rivals that have no rows."""
+    rows = [
+        [row["rival"], row["method"], row["table"], f"{row['epsilon']:g}", str(row["seed"]), row["status"]]
+        for row in result["not complete"]
+    ]
+    return lines(["rival", "method", "table", "epsilon", "seed", "what happened"], rows) if rows else "None."
+
+
+def privpgd(wide: Row) -> str:
+    """Return the excess W1 beside the rival that needs a GPU."""
+    rows = [
+        [row["table"], f"{row['epsilon']:g}", f"{row['ours']:.4f}", f"{row['PrivPGD']:.4f}", bold(row["ratio"], 1)]
+        for row in sorted(wide["privpgd"], key=lambda row: row["epsilon"])
+    ]
+    return lines(["table", "epsilon", "ours", "PrivPGD", "ratio"], rows)
+
+
+def numbers(result: Row | None, wide: Row | None) -> str:
+    """Return the part of the page that is made of numbers."""
+    parts = ["The held-out half has not been scored yet." if not result else scored(result)]
+    if wide and "privpgd" in wide:
+        parts += [
+            "## Beside PrivPGD",
+            "PrivPGD measures every pair with Gaussian noise (delta 1e-6) and moves rows until they fit them all; it "
+            "needs a GPU, and was run once, on all rows of the four older tables. Excess W1:",
+            privpgd(wide),
+        ]
+    return "\n\n".join(parts)
+
+
+def scored(result: Row) -> str:
+    cpu = result["machine"]
+    counts: dict[str, int] = {}
+    for row in result["rivals"]:
+        counts[f"{row['method']} of {row['rival']}"] = counts.get(f"{row['method']} of {row['rival']}", 0) + row["runs"]
+    return "\n\n".join(
+        [
+            "## Held-out tables",
+            "Geometric means over the tables of ratios to the best of MST and AIM, metric by metric; in brackets what "
+            "we set out to reach, bold where it is missed.",
+            bars(result),
+            f"Peak memory of ours: {result['peak_mb']:.0f} MB. Complete runs of rivals: "
+            + ", ".join(f"{name} {count}" for name, count in counts.items())
+            + ".",
+            "## Where we lose",
+            losses(result),
+            "Every table; bold where the best rival is ahead:",
+            each(result),
+            "## What models learn",
+            "Bold where ours is more than .02 below the best rival's; R2 below 0 counts as 0.",
+            differences(result),
+            models(result),
+            "## Runs of rivals without a result",
+            stopped(result),
+            f"Measured by `make bench-held-out` on {cpu['cores']} cores ({cpu['cpu']}), commit {result['commit']}.",
+        ]
+    )
+
+
+def line(result: Row) -> str:
+    """Return the README's line."""
+    means = {row["epsilon"]: row for row in by_epsilon(result["ratios"], of_means=True)}
+    names = {"tv1": "1-way total variation", "tv2": "2-way", "tv3": "3-way"} | {n: NAMES[n] for n in ERRORS[3:]}
+    values = ", ".join(
+        f"{name} {means[1][key]:.2f} ({', '.join(f'{means[e][key]:.2f} at {e}' for e in (0.1, 4))})"
+        for key, name in names.items()
+    )
+    tables = {row["table"] for row in by_epsilon(result["ratios"], of_means=False)}
+    return (
+        f"- **Wide tables** ({len(tables)} real tables on which nothing was chosen, epsilon = 1, geometric means of "
+        "ratios to the best of MST and AIM, metric by metric, which have a delta of 1e-6 where ours is 0): "
+        f"{values}, CPU seconds 1/{1 / means[1]['cpu_seconds']:.0f}. Lower is better: above 1 we lose "
+        "([every table](docs/wide-tables.md), [curves on four older ones](benchmarks/results/wide.png))."
+    )

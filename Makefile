@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour pages clean help
+.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -66,6 +66,9 @@ bench-rates: .venv/ready-bench ## the rates of the theorems: table and picture
 
 bench-against: .venv/ready-bench ## the time of every line beside another commit: make bench-against BASE=5e11b4b
 	$(BIN)/python benchmarks/against.py $(BASE)
+
+bench-no-worse: .venv/ready-bench ## the W1 of every case beside another commit, 20 seeds: make bench-no-worse BASE=5e11b4b
+	$(BIN)/python benchmarks/no_worse.py $(BASE)
 
 bench-flat: .venv/ready-bench ## the flat mechanism and exact distances; which mechanism to choose
 	$(BIN)/python benchmarks/flat.py

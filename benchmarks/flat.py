@@ -11,11 +11,12 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 import privmeasure as pm
-from accuracy import SHAPES, shape, w1
+from accuracy import SHAPES, w1
 from privmeasure.metrics import wasserstein
 from privmeasure.noise.entropy import Key
 from privmeasure.sources.arrays import ArraySource
 from record import save, table
+from shapes import shape
 
 ROWS = 10**4
 SEEDS = 5

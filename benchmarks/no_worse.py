@@ -27,19 +27,16 @@ def work(d: int) -> None:
 
     import distances
     import privmeasure as pm
-    from accuracy import shape
-    from privmeasure.noise.entropy import Key
-    from privmeasure.sources.arrays import ArraySource
+    from shapes import shape
 
     for name in SHAPES:
         points = shape(name, ROWS, d, np.random.default_rng(0))
         for epsilon in ("0.1", "1"):
             for neighbours in ("replace", "add-remove"):
-                mechanism = pm.PMM(pm.Box([(0, 1)] * d), pm.Privacy(epsilon, neighbours), threads=1)
-                found = []
+                box, found = pm.Box([(0, 1)] * d), []
                 for seed in range(SEEDS):
-                    release = mechanism.release(ArraySource(points, width=d, threads=1), Key.insecure(seed))
-                    drawn = release.sample(seed=seed, threads=1)
+                    synth = pm.Synthesizer(box, epsilon=epsilon, neighbours=neighbours, threads=1)
+                    drawn = synth.fit(points, insecure_seed=seed).sample(seed=seed)
                     w1 = distances.line if d == 1 else distances.sliced
                     options = {} if d == 1 else {"directions": DIRECTIONS}
                     found.append(w1(points, drawn, **options))

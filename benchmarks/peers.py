@@ -32,7 +32,7 @@ import numpy as np
 import distances
 import narrow_tables
 import record
-from accuracy import SHAPES, geometric, shape
+from accuracy import SHAPES, geometric
 from methods import cells, hierarchy, histogram, ours, privtree, walk
 from peers_page import NEAR, PAPER, SHARE, WORST
 

@@ -35,6 +35,7 @@ import record
 from accuracy import SHAPES, geometric
 from methods import cells, hierarchy, histogram, ours, privtree, walk
 from peers_page import NEAR, PAPER, SHARE, WORST
+from shapes import shape
 
 EPSILONS = (0.1, 1, 4)
 SEEDS = {1: 10, 2: 5, 3: 5}

@@ -19,7 +19,7 @@ from privmeasure.domains import Bools, Floats
 from privmeasure.estimates.consistency import Prepared
 from privmeasure.estimates.linear import Estimate, Variances
 
-MOST_STEPS = 50
+GRADIENT_STEPS = 50
 """Of conjugate gradients: groups are few, and each step settles one of their directions."""
 SETTLED = 1e-15
 """The part of the first error, squared, at which the steps end: far below a row."""
@@ -64,7 +64,7 @@ def joint_leaves(
     residual = pulled(x, towards=True)
     ahead = direction = tree.solved(residual)
     size = first = float(residual @ ahead)
-    for _ in range(MOST_STEPS if margins else 0):
+    for _ in range(GRADIENT_STEPS if margins else 0):
         if not size > SETTLED * first:
             break
         image = tree.applied(direction) - pulled(direction, towards=False)

@@ -21,7 +21,7 @@ from privmeasure.privacy import Privacy
 MOST_PAIR_CELLS = 1 << 24
 """Cells of the tables of all pairs together, which are counted in one pass: more columns, fewer groups."""
 
-PATIENCE = 1.2
+COLUMN_PATIENCE = 1.2
 """How many times the least T2 of all ways to measure a column that of the way that is taken may be."""
 STATED, LISTED_STATED = 1.4, 1.25
 """How many times that least T2 the guarantee is, of a list of values the second, which has but one way.
@@ -60,11 +60,12 @@ def column_budgets(
 ) -> dict[int, Fraction]:
     """Return the budget of every measured level of one column, the deepest last; their sum is the column's budget.
 
-    Of the ways to spend it, the one that is wanted, or the nearest whose T2 is at most `PATIENCE` times the least.
+    Of the ways to spend it, the one that is wanted, or the nearest whose T2 is at most `COLUMN_PATIENCE` times the
+    least.
     """
     ways, wanted = _ways(space, budget, privacy, rows, tuning)
     values = [first_guarantee(space, way, privacy, rows) for way in ways]
-    good = [i for i, value in enumerate(values) if value <= PATIENCE * min(values)]
+    good = [i for i, value in enumerate(values) if value <= COLUMN_PATIENCE * min(values)]
     return ways[min(good, key=lambda i: abs(i - wanted))]
 
 

@@ -313,7 +313,8 @@ class ColumnPlan:
             lines.append(
                 f"pairs      expected total variation error of a chosen pair's noisy table at most {tree:.3g}{also},\n"
                 "           on groups of values; for the table that is made consistent from it nothing is proved, and\n"
-                "           for other pairs nothing is promised"
+                "           for other pairs nothing is promised. Rows have the released columns, to a row a cell, and\n"
+                "           the tables as nearly as these agree: pair_distances tells how nearly"
             )
         lines.append("guarantee  nothing is promised for the joint distribution: each column has its own guarantee")
         return lines

@@ -119,6 +119,10 @@ class Measure(Release, Protocol):
         """Return for each column of a release of columns how far rows are from it; refused for one tree."""
         ...
 
+    def pair_distances(self, rows: Points) -> tuple[tuple[int, int, float], ...]:
+        """Return the measured pairs of columns, with how far rows are from their released tables; one tree has none."""
+        ...
+
     def pair_information(self) -> tuple[tuple[int, int, float], ...]:
         """Return the measured pairs of columns, with what one tells of the other in bits; one tree has none."""
         ...

@@ -218,6 +218,10 @@ class CellMeasure:
             estimated=self.recipe.get("schedule") == "ladder" and 0 in self.plan.levels,
         )
 
+    def pair_distances(self, rows: Points) -> tuple[tuple[int, int, float], ...]:
+        """Return nothing: all columns were measured together."""
+        return ()
+
     def pair_information(self) -> tuple[tuple[int, int, float], ...]:
         """Return nothing: all columns were measured together."""
         return ()

@@ -224,17 +224,37 @@ class ColumnsMeasure:
             for column, mass, place in zip(self.columns, self.masses, self.domain.columns, strict=True)
         )
 
+    def pair_distances(self, rows: Points) -> tuple[tuple[int, int, float], ...]:
+        """Return the measured pairs, with the total variation of some rows from the released table, made consistent.
+
+        It is about the groups of values in which a pair was measured. Columns of a sample come out as they were
+        released; pairs that contradict each other, or facts, cannot all do so.
+        """
+        if not len(rows):
+            raise ArgumentError("rows must not be empty: no rows have no distance to a table.")
+        located = [
+            groups.take(column.domain.locate(rows[:, place], column.level).view(np.int64))
+            for groups, column, place in zip(self.ranks, self.columns, self.domain.columns, strict=True)
+        ]
+        found = []
+        for pair in self.pairs:
+            table = self._consistent(pair)
+            code = pair.first_groups.take(located[pair.first]) * table.shape[1]
+            code += pair.second_groups.take(located[pair.second])
+            drawn = np.bincount(code, minlength=table.size) / len(rows)
+            found.append((pair.first, pair.second, float(np.abs(drawn - table.ravel() / table.sum()).sum() / 2)))
+        return tuple(found)
+
+    def _consistent(self, pair: Pair) -> Floats:
+        margins = self._maker.margins
+        return pair_table(pair, margins[pair.first], margins[pair.second], float(self.total))
+
     def pair_information(self) -> tuple[tuple[int, int, float], ...]:
         """Return the measured pairs, with what one tells of the other in bits: by the released tables, made consistent.
 
         It is about the groups of values in which a pair was measured, and noise may make some of it.
         """
-        margins = self._maker.margins
-        found = []
-        for pair in self.pairs:
-            table = pair_table(pair, margins[pair.first], margins[pair.second], float(self.total))
-            found.append((pair.first, pair.second, mutual_information(table)))
-        return tuple(found)
+        return tuple((p.first, p.second, mutual_information(self._consistent(p))) for p in self.pairs)
 
     def to_frame(self) -> Any:
         """Return the released columns as a pyarrow table: column, cell, mass, lowest and highest value."""

@@ -211,6 +211,16 @@ class TableRelease:
         found = self.measure.distances(self.schema.encode(table))
         return {" and ".join(node): distance for node, distance in zip(self.schema.nodes, found, strict=True)}
 
+    def pair_distances(self, rows: Any) -> list[tuple[str, str, float]]:
+        """Return the measured pairs, by name, with the total variation of rows from the released table, largest first.
+
+        Public: it compares released values with rows that anyone may draw. See `ColumnsMeasure.pair_distances`.
+        """
+        table, _ = to_arrow(rows)
+        names = [" and ".join(node) for node in self.schema.nodes]
+        found = self.measure.pair_distances(self.schema.encode(table))
+        return sorted(((names[i], names[j], distance) for i, j, distance in found), key=lambda pair: -pair[2])
+
     def pair_information(self) -> list[tuple[str, str, float]]:
         """Return the pairs of columns that were measured together, by name, those that tell most of each other first.
 

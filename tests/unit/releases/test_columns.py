@@ -61,6 +61,20 @@ def test_distances_of_rows_from_the_released_columns(release: ColumnsMeasure) ->
         release.distances(far[:0])
 
 
+def test_distances_of_rows_from_the_released_tables(release: ColumnsMeasure) -> None:
+    rows = release.sample(seed=1)
+    found = release.pair_distances(rows)
+    assert [(i, j) for i, j, _ in found] == [(pair.first, pair.second) for pair in release.pairs]
+    assert max(distance for *_, distance in found) < 0.05
+    mixed = rows.copy()
+    i, j, _ = max(release.pair_information(), key=lambda pair: pair[2])
+    mixed[:, DOMAIN.columns[j]] = np.roll(rows[:, DOMAIN.columns[j]], 1, axis=0)  # columns stay, the pair is lost
+    assert release.distances(mixed) == release.distances(rows)
+    assert {(a, b): d for a, b, d in release.pair_distances(mixed)}[i, j] > 0.2
+    with pytest.raises(ArgumentError, match="empty"):
+        release.pair_distances(rows[:0])
+
+
 def test_the_bound_along_the_tree_is_above_the_distance() -> None:
     rng, line = np.random.default_rng(0), Box([(0, 1)])
     for level in (1, 3, 6):

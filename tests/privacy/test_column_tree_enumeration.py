@@ -101,7 +101,7 @@ class TrueMargins(TruePairs):
     """A wrong mechanism: what is expected of a pair comes from its true margins."""
 
     def _independent(self, t):
-        table = self._true(t, self._score_side).astype(float)
+        table = self._true(t, self._score_sides).astype(float)
         return np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
 
 
@@ -115,11 +115,11 @@ def rounds_of(table: Table, margins: Margins, plan, path: tuple[int, ...], monke
         seen.append(tuple(scores.tolist()))
         return path[round_]
 
-    columns = [RankedColumn(np.array(m, float), ordered=False, blocks=None, alone=None) for m in margins]
+    columns = [RankedColumn(np.array(m, float), ordered=False, listed=False, blocks=None, alone=None) for m in margins]
     true = kind(NAMES, counts_of(table), columns, replace(plan, rows=sum(margins[0])), TUNED)
     with monkeypatch.context() as patch:
         patch.setattr(choice, "noisy_max", scripted)
-        true._tree([true._true(t, true._score_side) for t in range(3)], None)
+        true._tree([true._true(t, true._score_sides) for t in range(3)], None)
     return seen
 
 

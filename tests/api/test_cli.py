@@ -421,7 +421,7 @@ def examples(text):
 
 
 LEAVES = {path: command for path, command in commands() if path and not hasattr(command, "commands")}
-ORDER = ["ledger", "schema", "plan", "fit", "sample", "synthesize", "inspect", "evaluate"]
+ORDER = ["ledger", "schema", "plan", "fit", "sample", "synthesize", "inspect", "report", "evaluate"]
 
 
 def test_every_example_runs(call, folder):

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-constants bench-peers pages clean help
+.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-constants bench-peers bench-typical pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -93,7 +93,10 @@ bench-constants: .venv/ready-bench ## other values of the column tree's constant
 bench-peers: .venv/ready-bench ## the default beside six peers on shapes and narrow tables: kept runs are not repeated
 	$(BIN)/python benchmarks/peers.py
 
-pages: venv ## write the numbers of benchmarks/results into the README, docs/peers.md and docs/persons.md
+bench-typical: .venv/ready-bench ## how often the bands of the typical error hold: shapes and real tables
+	$(BIN)/python benchmarks/typical.py
+
+pages: venv ## write the numbers of benchmarks/results into the README, docs/peers.md, docs/persons.md and docs/reports.md
 	$(BIN)/python benchmarks/pages.py
 
 clean: ## remove what the targets made

@@ -456,7 +456,7 @@ def test_the_five_steps_of_the_first_page(call, folder):
     assert (folder / "synthetic.csv").exists()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "docs/choosing-epsilon.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "docs/choosing-epsilon.md", "docs/reports.md"])
 def test_a_page_runs_as_it_is_printed(call, tmp_path, monkeypatch, page):
     """From its first line to its last, in a folder that has nothing but the examples."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -6,6 +6,7 @@ the page, so that they follow its light or dark mode. No picture has a script, a
 
 import io
 import re
+import sys
 import warnings
 from typing import Any
 
@@ -19,6 +20,8 @@ WIDTH, HEIGHT = 6.4, 2.4
 """Inches of a picture; a page scales it."""
 NEEDS = "Pictures need matplotlib, and pages jinja2: pip install 'privmeasure[report]'."
 
+PYPLOT = "matplotlib.pyplot"
+
 STYLE: Any = {
     "axes.edgecolor": FAINT,
     "axes.facecolor": "none",
@@ -28,7 +31,7 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.titlecolor": INK,
     "axes.titlesize": 10,
-    "figure.facecolor": "none",
+    "figure.facecolor": "white",  # in a notebook; a page takes its own ground
     "font.family": "sans-serif",
     "font.size": 9,
     "grid.color": FAINT,
@@ -57,14 +60,30 @@ def check_pictures() -> None:
 
 
 def new_axes(*, width: float = WIDTH, height: float = HEIGHT) -> Any:
-    """Return axes of a figure of their own, in the house style; nothing is kept by pyplot, nothing is shown."""
+    """Return axes of a figure of their own, in the house style.
+
+    Where there is a notebook, or pyplot was loaded, pyplot keeps the figure and shows it; elsewhere nobody does.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        axes = Figure(figsize=(width, height), layout="constrained").subplots()
+        if "IPython" in sys.modules or PYPLOT in sys.modules:
+            from matplotlib import pyplot
+
+            _, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
+        else:
+            axes = Figure(figsize=(width, height), layout="constrained").subplots()
         axes.tick_params(length=3)
         return axes
+
+
+def forget(ax: Any) -> None:
+    """Let pyplot forget the figure of some axes, if it keeps it: a page has many."""
+    if PYPLOT in sys.modules:
+        from matplotlib import pyplot
+
+        pyplot.close(ax.figure)
 
 
 def styled() -> Any:

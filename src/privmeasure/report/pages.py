@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from privmeasure.errors import ArgumentError
-from privmeasure.report.canvas import NEEDS, svg
+from privmeasure.report.canvas import NEEDS, forget, svg
 from privmeasure.version import __version__
 
 NONE = "\N{EN DASH}"
@@ -34,6 +34,7 @@ class Album:
 
         self._count += 1
         drawing = svg(ax, name=f"f{self._count}").replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
+        forget(ax)
         return Picture(Markup(drawing), caption, alt)  # matplotlib escaped its texts
 
 

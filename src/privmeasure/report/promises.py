@@ -105,7 +105,8 @@ def errors(promises: Sequence[ColumnPromise], *, ax: Any = None) -> Any:
         ax.invert_yaxis()
         ax.set_xlabel("how far values are moved, on average, as a share of the column's range")
         ax.grid(axis="x")
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
+        if ax.get_legend_handles_labels()[0]:  # a column of a single value has no error
+            ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
     return ax
 
 
@@ -187,6 +188,8 @@ def spending(plan: Promise) -> list[tuple[str, float, str]]:
                 )
         return found
     (tree,) = plan.trees
+    if not tree.levels:
+        return [("nothing: there is nothing to tell apart", 0.0, "")]
     return [
         (
             "the number of rows" if level == 0 else f"cells of level {level}: {2**level:,} parts at most",
@@ -211,7 +214,7 @@ def budget(plan: Promise, *, ax: Any = None) -> Any:
         ax.set_yticks(at, [name for name, _, _ in parts])
         ax.tick_params(axis="y", length=0)
         ax.invert_yaxis()
-        ax.set_xlim(0, 1.15 * max(values, default=1.0))
+        ax.set_xlim(0, 1.15 * (max(values, default=0.0) or 1.0))
         ax.set_xlabel(f"epsilon, of {total:g} in all")
         ax.grid(axis="x")
     return ax

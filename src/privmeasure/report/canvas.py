@@ -10,7 +10,10 @@ import sys
 import warnings
 from typing import Any
 
+import numpy as np
+
 from privmeasure.errors import ArgumentError
+from privmeasure.tables.variables import Variable
 
 INK, FAINT, BLUE, ORANGE, GREEN = "#1f2430", "#8b93a1", "#2f6fb5", "#c8641c", "#2d8a57"
 """Text and lines; grids; what was released; what it is compared with; what is guaranteed."""
@@ -174,3 +177,36 @@ def _tag(tag: str, name: str) -> str:
     tag = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{name}-", tag)
     tag = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", tag)
     return re.sub(r"#[0-9a-f]{6}\b", lambda c: f"var({VARIABLES[c[0]]}, {c[0]})" if c[0] in VARIABLES else c[0], tag)
+
+
+def label_axis(ax: Any, v: Variable, *, along: str = "x") -> None:
+    """Say on an axis what it is, in the column's own units."""
+    axis, unit = getattr(ax, f"{along}axis"), f" ({v.unit})" if v.unit else ""
+    getattr(ax, f"set_{along}label")(short(v.name, 40 if along == "x" else 20) + unit)
+    if v.scale == "date":
+        date_axis(axis)
+    elif v.scale == "log":
+        getattr(ax, f"set_{along}scale")("log")
+        plain_numbers(axis)
+    elif v.scale == "hour":
+        axis.set_ticks(range(0, 25, 4), [f"{hour}:00" for hour in range(0, 25, 4)])
+    elif v.scale == "uneven":
+        low, high = v.bounds[0]
+        ticks = np.arange(low, high + 1, max(1, round((high - low) / (6 if along == "x" else 4))))
+        axis.set_ticks(ticks, [short(v.show(tick), 10) for tick in ticks])
+
+
+def percent(share: float) -> str:
+    """Say a share."""
+    return f"{100 * share:.2g} %"
+
+
+def short(text: str, most: int) -> str:
+    """Return a text that fits beside a picture, on one line.
+
+    Examples:
+        >>> short("a long name", 6)
+        'a lon…'
+    """
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split(" "))
+    return line if len(line) <= most else line[: most - 1] + "…"

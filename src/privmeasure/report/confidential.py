@@ -15,10 +15,11 @@ from privmeasure.metrics.answers import correlations, linear_scores
 from privmeasure.metrics.fidelity import REAL_TABLE_STAMP, Fidelity
 from privmeasure.metrics.nearness import joined, rows_apart, share_of_range
 from privmeasure.releases.bands import TypicalError
-from privmeasure.report import distributions, promises
+from privmeasure.report import distributions, heat, promises
 from privmeasure.report.canvas import FAINT, INK, styled
 from privmeasure.report.pages import NONE, Album, render
-from privmeasure.report.public import MOST_PICTURED, quick_certificate
+from privmeasure.report.public import quick_certificate
+from privmeasure.report.sections import MOST_PICTURED
 from privmeasure.report.words import describe_shares
 from privmeasure.tables.schema import Schema
 from privmeasure.tables.variables import Variable, variables
@@ -187,9 +188,7 @@ def _column(album: Album, v: Variable, real: Points, synthetic: Points) -> dict[
         shown = [("real", theirs), ("synthetic", ours)]
         return {
             "name": v.name,
-            "pictures": [
-                album.add(distributions.place_map(v, s), f"{v.name}, {told} rows.", words) for told, s in shown
-            ],
+            "pictures": [album.add(heat.place_map(v, s), f"{v.name}, {told} rows.", words) for told, s in shown],
         }
     ax = distributions.distribution(v, ours, other=theirs, names=("synthetic", "real"))
     return {"name": v.name, "pictures": [album.add(ax, f"{v.name}: synthetic rows, and real ones over them.", words)]}
@@ -216,11 +215,11 @@ def _pairs(
 
 
 def _side_by_side(album: Album, one: Variable, two: Variable, real: Points, synthetic: Points) -> dict[str, Any]:
-    tables = [distributions.pair_shares(one, two, points, like=real)[0] for points in (real, synthetic)]
+    tables = [heat.pair_shares(one, two, points, like=real)[0] for points in (real, synthetic)]
     most = max(float(table.max()) for table in tables)
     pictures = [
         album.add(
-            distributions.heat_map(one, two, points, most=most, like=real, title=told),
+            heat.heat_map(one, two, points, most=most, like=real, title=told),
             f"{told.capitalize()} rows.",
             f"Heat map of {one.name} and {two.name}, {told} rows; the fullest cell has {100 * table.max():.2g} %.",
         )

@@ -12,7 +12,8 @@ plan shows public values alone; what takes rows shows whatever they are. They ne
     'after it (%)'
 """
 
-from privmeasure.report.distributions import agreement, calendar, column, distribution, heat_map, pair, place_map
+from privmeasure.report.distributions import agreement, column, distribution
+from privmeasure.report.heat import calendar, heat_map, pair, place_map
 from privmeasure.report.promises import budget, distance_in_units, errors, guarantees, odds
 
 __all__ = [

@@ -12,8 +12,7 @@ from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import TypicalError
-from privmeasure.report.canvas import BLUE, FAINT, GREEN, INK, ORANGE, axes_for, styled
-from privmeasure.report.distributions import short
+from privmeasure.report.canvas import BLUE, FAINT, GREEN, INK, ORANGE, axes_for, short, styled
 from privmeasure.tables.advice import resolutions
 from privmeasure.tables.variables import variables
 

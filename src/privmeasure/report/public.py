@@ -4,40 +4,20 @@ Public: it reads the release alone, and cannot reach counts, sources, mechanisms
 be published with the release, or in its place.
 """
 
-import math
+import shlex
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from privmeasure.domains import Points
 from privmeasure.errors import ArgumentError
-from privmeasure.ledger.records import schema_digest
-from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import BLIND, TypicalError
-from privmeasure.report import distributions, promises
+from privmeasure.report import promises, sections
+from privmeasure.report.canvas import short
 from privmeasure.report.pages import NONE, Album, Picture, render
-from privmeasure.report.words import (
-    GLOSSARY,
-    belief_rows,
-    describe_shares,
-    exact,
-    not_promised,
-    plus_minus,
-    promise_words,
-    what_is_lost,
-)
-from privmeasure.tables.advice import lost_cells
-from privmeasure.tables.columns.kinds import to_fields
+from privmeasure.report.words import GLOSSARY, belief_rows, not_promised, promise_words, what_is_lost
 from privmeasure.tables.variables import Variable, variables
-
-MOST_PICTURED = 30
-"""Columns with a picture of their own; a page of more would be too long, and too large."""
-MOST_HEAT_MAPS = 12
-MOST_SAMPLED = 1 << 18
-"""Rows that pictures are drawn from."""
 
 
 def release_page(release: Any, *, typical: TypicalError | None = None, name: str = "the.release") -> str:
@@ -50,10 +30,10 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
     found = variables(release.domain if schema is None else schema)
     certified = quick_certificate(release)
     columns = promises.column_promises(release, certified, typical)
-    points = _points(release)
+    points = sections.drawn_points(release)
     album = Album()
-    pictured = found[:MOST_PICTURED]
-    pairs = _pairs(release, found)
+    pictured = found[: sections.MOST_PICTURED]
+    pairs = sections.drawn_pairs(release, found)
     return render(
         "public.html",
         title=_title(release, found),
@@ -67,26 +47,26 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         not_promised=not_promised(plan.privacy),
         **_distances(album, release, found, columns, certified, typical),
         columns_title="Every column" if schema is not None else "Every coordinate",
-        columns_words=_columns_words(typical),
-        columns=[_column(album, v, points, typical) for v in pictured],
-        columns_left=_left(len(found)),
-        pairs=[_pair(album, one, two, points) for one, two, _ in pairs[:MOST_HEAT_MAPS]],
-        pairs_words=_pairs_words(plan, len(pairs)),
+        columns_words=sections.columns_words(typical),
+        columns=[sections.column_section(album, v, points, typical) for v in pictured],
+        columns_left=sections.columns_left(len(found)),
+        pairs=[sections.pair_section(album, one, two, points) for one, two in pairs[: sections.MOST_HEAT_MAPS]],
+        pairs_words=sections.pairs_words(plan, len(pairs)),
         pair_heads=["pair", "bits that one tells of the other", "typical W1 of the pair", "seldom above"],
-        pair_rows=[] if plan.joint else [_pair_row(pair, typical) for pair in pairs],
+        pair_rows=sections.pair_rows(release, found, typical),
         budget=album.add(
             promises.budget(plan),
             "How epsilon was divided among what was measured. What was not measured cost nothing.",
             "Bars: " + "; ".join(f"{what}: {value:.3g}" for what, value, _ in promises.spending(plan)),
         ),
-        budget_words=_budget_words(plan),
+        budget_words=sections.budget_words(plan),
         budget_rows=[[what, f"{value:.4g}", noise] for what, value, noise in promises.spending(plan)],
-        declared=[] if schema is None else _declared(schema),
-        schema_lists=[] if schema is None else _schema_lists(schema),
-        use_shell=f"privmeasure inspect {name}\nprivmeasure sample {name} -o synthetic.csv",
-        use_python=f'import privmeasure as pm\n\nrelease = pm.load("{name}")\nrows = release.sample()',
-        identity=_identity(release, schema),
-        citation=_citation(release, found),
+        declared=[] if schema is None else sections.declared_rows(schema),
+        schema_lists=[] if schema is None else sections.schema_lists(schema),
+        use_shell=f"privmeasure inspect {shlex.quote(name)}\nprivmeasure sample {shlex.quote(name)} -o synthetic.csv",
+        use_python=f"import privmeasure as pm\n\nrelease = pm.load({name!r})\nrows = release.sample()",
+        identity=sections.identity(release, schema),
+        citation=sections.citation(release, found),
         glossary=GLOSSARY,
     )
 
@@ -116,7 +96,7 @@ def _title(release: Any, found: Sequence[Variable]) -> str:
 def _lead(release: Any, found: Sequence[Variable]) -> str:
     plan, privacy = release.plan, release.plan.privacy
     together = "One tree of cells holds all columns" if plan.joint else "Columns were measured one by one, and in pairs"
-    names = [distributions.short(v.name, 30) for v in found]
+    names = [short(v.name, 30) for v in found]
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     return (
         f"Synthetic rows with {listed}. They were drawn from noisy counts of a sensitive table, under pure "
@@ -253,195 +233,4 @@ def _scale(album: Album, c: promises.ColumnPromise, v: Variable) -> Picture:
         "rows, "
         f"{c.words(c.best)}, on the whole range from {low} to {high}{unit}.",
         f"A bar of {c.words(c.best)} on the range of {c.name}, from {low} to {high}{unit}.",
-    )
-
-
-# ------------------------------------------------------------------------------------------------ columns and pairs
-
-
-def _points(release: Any) -> Points:
-    schema, number = getattr(release, "schema", None), min(release.total, MOST_SAMPLED)
-    rows = release.sample(number, seed=0)
-    points: Points = rows if schema is None else schema.encode(rows.combine_chunks())
-    return points
-
-
-def _columns_words(typical: TypicalError | None) -> str:
-    if typical is None:
-        return "Shares of the released rows."
-    return (
-        "Shares of the released rows. The thin lines are bands: the share in the data lies there about "
-        f"{round(10 * typical.level)} times in 10, by estimate."
-    )
-
-
-def _left(count: int) -> str:
-    if count <= MOST_PICTURED:
-        return ""
-    return f"And {count - MOST_PICTURED} more columns, which are in the tables. `privmeasure.report.plots` draws them."
-
-
-def _column(album: Album, v: Variable, points: Points, typical: TypicalError | None) -> dict[str, Any]:
-    own = points[:, v.places]
-    shares = v.shares(own)
-    bands = None if typical is None else typical.bins[v.name]
-    shown = shares if bands is None else bands.shares
-    alt = describe_shares(v, shares, own)
-    pictures = [album.add(distributions.distribution(v, shown, bands), _caption(v), alt)]
-    if v.scale == "date" and len(own):
-        pictures.append(
-            album.add(
-                distributions.calendar(v, own), "The same as a calendar: the darker, the more rows.", f"Calendar. {alt}"
-            )
-        )
-    return {"name": v.name, "facts": _facts_of(v, own, typical), "pictures": pictures}
-
-
-def _caption(v: Variable) -> str:
-    return {
-        "values": f"Share of rows with each value of {v.name}.",
-        "place": f"Where the rows of {v.name} lie. There are no outlines: the map shows released cells alone.",
-    }.get(v.scale, f"Distribution of {v.name} in the released rows.")
-
-
-def _facts_of(v: Variable, own: Points, typical: TypicalError | None) -> str:
-    if typical is None or v.name not in typical.means:
-        return ""
-    unit = f" {v.unit}" if v.unit else ""
-    mean = typical.means[v.name]
-    if v.scale == "values":
-        return f"Mean {plus_minus(mean)}." if v.has_quantiles else ""
-    return f"Mean {plus_minus(mean)}{unit}; median {plus_minus(typical.quantiles[v.name][0.5])}{unit}."
-
-
-def _pairs(release: Any, found: Sequence[Variable]) -> list[tuple[Variable, Variable, float]]:
-    """Return the pairs that were measured together, or all of one tree; places have maps of their own."""
-    flat = {v.name: v for v in found if v.scale != "place"}
-    if release.plan.joint:
-        return [(one, two, math.nan) for one, two in combinations(flat.values(), 2)]
-    if not hasattr(release, "schema"):
-        by_factor = [
-            next((v for v in found if v.places.start == place.start), None) for place in release.domain.columns
-        ]
-        told = sorted(release.pair_information(), key=lambda pair: -pair[2])
-        return [
-            (a, b, bits)
-            for i, j, bits in told
-            if (a := by_factor[i]) and (b := by_factor[j]) and {a.name, b.name} <= set(flat)
-        ]
-    return [(flat[a], flat[b], bits) for a, b, bits in release.pair_information() if a in flat and b in flat]
-
-
-def _pair(album: Album, one: Variable, two: Variable, points: Points) -> dict[str, Any]:
-    table, (rows, columns) = distributions.pair_shares(one, two, points)
-    i, j = np.unravel_index(int(np.argmax(table)), table.shape)
-    first = rows[i] if rows else one.show(float(one.edges[0][i : i + 2].mean()))
-    second = columns[j] if columns else two.show(float(two.edges[0][j : j + 2].mean()))
-    return {
-        "name": f"{one.name} and {two.name}",
-        "picture": album.add(
-            distributions.heat_map(one, two, points),
-            "The darker, the more of the released rows.",
-            f"Heat map of {one.name} and {two.name}; the fullest cell has {one.name} {first} and {two.name} {second}, "
-            f"{100 * float(table.max()):.2g} % of the rows.",
-        ),
-    }
-
-
-def _pairs_words(plan: Promise, count: int) -> str:
-    if plan.joint:
-        return "One tree of cells measured all columns together. Heat maps of the released rows:"
-    more = f" The {MOST_HEAT_MAPS} that tell most of each other have a picture." if count > MOST_HEAT_MAPS else ""
-    return (
-        f"{count} pairs of columns were chosen, privately, as those that tell most of each other, and measured "
-        "together. "
-        f"Other pairs follow from these, as far as they do.{more}"
-    )
-
-
-def _pair_row(pair: tuple[Variable, Variable, float], typical: TypicalError | None) -> list[str]:
-    one, two, bits = pair
-    spread = None if typical is None else typical.pairs.get((one.name, two.name))
-    said = [NONE, NONE] if spread is None else [f"{spread.typical:.3g}", f"{spread.high:.3g}"]
-    return [f"{one.name} and {two.name}", f"{bits:.3f}", *said]
-
-
-# --------------------------------------------------------------------------------------------------------- the rest
-
-
-def _budget_words(plan: Promise) -> str:
-    spent, epsilon = plan.spent, plan.privacy.epsilon
-    part = "all of it" if spent == epsilon else f"{exact(spent)} of it"
-    return (
-        f"Epsilon is {exact(epsilon)}; {part} was spent, in exact fractions. Every count got whole-number "
-        "noise from "
-        "a key of the operating system, which was destroyed. What is measured with more of epsilon has less noise."
-    )
-
-
-def _declared(schema: Any) -> list[list[str]]:
-    lost = {cells.name: cells for cells in lost_cells(schema)}
-    rows = []
-    for name, column in schema.columns.items():
-        fields = {field: value for field, value in to_fields(column).items() if field not in ("type", "nullable")}
-        told = "; ".join(f"{field}: {_shown(value)}" for field, value in fields.items())
-        gone = lost.get(name)
-        where = (
-            ""
-            if gone is None
-            else gone.missing
-            if gone.missing == gone.unread
-            else f"{gone.missing}; unread: {gone.unread}"
-        )
-        rows.append([name, column.tag(), told or NONE, where or NONE])
-    return rows
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"{len(value)} groups"
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= 160 else f"{len(value)} in all" if isinstance(value, list) else text[:160] + "…"
-
-
-def _schema_lists(schema: Any) -> list[tuple[str, list[str]]]:
-    found = []
-    if schema.never:
-        found.append(("Facts: what never occurs, in any row", list(schema.never)))
-    if schema.groups:
-        found.append(("Groups of columns that were released together", [", ".join(group) for group in schema.groups]))
-    if schema.person is not None:
-        found.append(("Whose row it is", [f"{schema.person!r} says it; it is neither measured nor written."]))
-    return found
-
-
-def _identity(release: Any, schema: Any) -> list[tuple[str, str]]:
-    origin, plan = release.origin, release.plan
-    unknown = "unknown: an older version made it"
-    found = [
-        ("id", unknown if origin is None else origin.id),
-        ("made with", unknown if origin is None else f"privmeasure {origin.version}"),
-        ("mechanism", f"{plan.mechanism}, noise: {plan.law}"),
-        (
-            "promise",
-            f"epsilon = {exact(plan.privacy.epsilon)}, delta = 0, {plan.privacy.neighbours}{plan.privacy.owner}",
-        ),
-        (
-            plan.privacy.counted,
-            f"{release.total:,} ({'public' if plan.rows_are == 'public' else 'released, with noise'})",
-        ),
-    ]
-    if schema is not None:
-        found.append(("digest of the schema", schema_digest(schema.to_json())))
-    return found
-
-
-def _citation(release: Any, found: Sequence[Variable]) -> str:
-    origin, privacy = release.origin, release.plan.privacy
-    what = "unknown id" if origin is None else f"id {origin.id}"
-    by = "privmeasure" if origin is None else f"privmeasure {origin.version}"
-    return (
-        f"Synthetic data of {release.total:,} rows and {len(found)} {'column' if len(found) == 1 else 'columns'}, "
-        "released "
-        f"under pure differential privacy (epsilon = {float(privacy.epsilon):g}, {privacy.neighbours}), {by}, {what}."
     )

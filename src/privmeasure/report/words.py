@@ -12,7 +12,7 @@ from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import Band, TypicalError
-from privmeasure.report.distributions import short
+from privmeasure.report.canvas import short
 from privmeasure.report.promises import ColumnPromise, beliefs
 from privmeasure.tables.variables import Variable
 
@@ -78,9 +78,9 @@ def what_is_lost(release: Any, columns: Sequence[ColumnPromise], typical: Typica
     texts = []
     if useful:
         worst, best = max(useful, key=lambda c: c.best), min(useful, key=lambda c: c.best)
-        said = [f"{best.name!r} by {best.words(best.best)}"]
-        said += [f"{worst.name!r} by {worst.words(worst.best)}"] if worst is not best else []
-        texts.append(f"Values are moved, on average over the rows by no more than this: {', '.join(said)}.")
+        said = [f"{one.name!r}: {one.words(one.best)}" for one in dict.fromkeys([best, worst])]
+        ends = "from the best column to the worst" if worst is not best else "at the most"
+        texts.append(f"Values are moved a little, on average over the rows, {ends}: {'; '.join(said)}.")
         if typical is not None:
             middle = sorted(spread.typical for spread in typical.columns.values())[len(typical.columns) // 2]
             texts.append(f"Typically far less: about {100 * middle:.2g} % of a column's range, by estimate.")

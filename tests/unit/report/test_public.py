@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -143,6 +144,30 @@ def test_a_private_release_does_not_say_that_it_is_not():
     text = " ".join(check(release_page(made.release_)).text)
     assert "NOT PRIVATE" not in text
     assert "Safe to publish" in text
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "golden").glob("*.parquet")), ids=lambda path: path.stem
+)
+def test_releases_of_older_versions_have_a_page(path):
+    made = pm.load(path)
+    check(release_page(made, typical=pm.typical_error(made, runs=2, seed=1)))
+
+
+def test_a_group_is_drawn_and_listed():
+    rng = np.random.default_rng(0)
+    schema = pm.Schema({name: pm.Number(0, 1) for name in "abcde"}, groups=[["a", "b"]])
+    table = pa.table({name: rng.random(1000) for name in "abcde"})
+    made = (
+        pm.Synthesizer(schema, epsilon=1, neighbours="replace", mechanism="columns")
+        .fit(table, insecure_seed=1)
+        .release_
+    )
+    text = " ".join(check(release_page(made)).text)
+    assert "a and b" in text
+    for one, two, bits in made.pair_information():
+        assert f"{one} and {two}" in text
+        assert f"{bits:.3f}" in text
 
 
 def test_names_and_values_are_texts_and_nothing_else():

@@ -171,7 +171,8 @@ def typical() -> str | None:
         "",
         f"Shares of bands of {result['level']:.0%}, each of {result['runs']} runs, that hold; bold where that is not "
         f"from {LOW:.0%} to {HIGH:.0%}; {said}. Spikes have their quantiles inside one cell, which a release spreads; "
-        "the mean of an income with a long tail in few wide cells is off by more than the noise; and correlations of "
+        "the mean of an income with a long tail in few wide cells is too high by more than the noise; pairs of wide "
+        "tables are measured in groups of values, which the release has evened out already; and correlations of "
         "columns that were not measured together are lost, not noisy. The slowest took "
         f"{slowest:.0f} CPU seconds.",
     ]

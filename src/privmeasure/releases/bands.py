@@ -15,8 +15,8 @@ from privmeasure.notebook import html_table
 
 BLIND = (
     "An estimate, not a bound: the mechanism was run again on rows of the release, whose truth is known. It is blind "
-    "to what the release has smoothed away already: spikes inside a cell, and dependences of pairs that were not "
-    "measured."
+    "to what the release has smoothed away already: spikes inside a cell, a long tail in a few wide cells, and "
+    "dependences of pairs that were not measured."
 )
 """What stands beside every figure."""
 

@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.promise import Promise
-from privmeasure.privacy import Privacy
 from privmeasure.report import promises
 from privmeasure.report.pages import NONE, Album, Picture, render
 from privmeasure.report.public import belief_picture
-from privmeasure.report.words import promise_words
+from privmeasure.report.words import belief_heads, belief_rows, promise_words
 from privmeasure.tables.advice import ColumnResolution, lost_cells, resolutions
 from privmeasure.tables.schema import Schema
 
@@ -42,7 +39,8 @@ def plan_page(
         warnings=list(warnings),
         promise_words=promise_words(privacy, released=False),
         odds=belief_picture(album, privacy),
-        epsilon_beliefs=[_belief(other.privacy) for other in epsilons],
+        belief_heads=belief_heads(privacy, "epsilon"),
+        epsilon_beliefs=belief_rows([other.privacy for other in epsilons], (0.5,)),
         epsilon_words="Further down is better. A larger epsilon blurs less and protects less: choose the smallest one "
         "whose distances you can live with.",
         epsilons=_curve(album, epsilons, "epsilon", plan),
@@ -100,20 +98,14 @@ def _column_row(column: ColumnResolution, promise: promises.ColumnPromise, lost:
     return [column.name, column.text, promise.words(promise.guarantee), gone]
 
 
-def _belief(privacy: Privacy) -> list[str]:
-    low, high = promises.beliefs(privacy, np.array([0.5]))
-    return [f"{float(privacy.epsilon):g}", f"{100 * float(low[0]):.2g} %", f"{100 * float(high[0]):.3g} %"]
-
-
 def _curve(album: Album, plans: Sequence[Promise], against: str, chosen: Promise) -> Picture:
     told = {"epsilon": "epsilon", "rows": "the number of rows"}.get(against, "the rows that are kept of each person")
     ends = [100 * max(promises.shares_of_columns(plan), default=0.0) for plan in (plans[0], plans[-1])]
     whole = "of the whole space" if chosen.joint else "of the columns, the best and the worst at the edges of the band"
     return album.add(
         promises.guarantees(plans, against=against, chosen=chosen),
-        f"The guarantee {whole}, against {told}: how far values are moved at most, as a share of the range. At "
-        "100 % it "
-        "says nothing.",
+        f"The guarantee {whole}, against {told}: how far values are moved at most, as a share of the range. At 100 % "
+        "it says nothing.",
         f"Curve that goes from {ends[0]:.2g} % to {ends[1]:.2g} % of the range as {told} grows.",
     )
 
@@ -140,11 +132,9 @@ def _pairs_words(plan: Promise) -> str:
         return "No pair of columns can be afforded: columns would be released one by one, as if they were independent."
     parts = f" They leave {plan.parts} groups of columns that are independent of each other." if plan.parts > 1 else ""
     return (
-        f"{plan.tree_pairs + plan.extra_pairs} pairs of columns would be measured together, chosen privately as "
-        "those that "
-        f"tell most of each other: {plan.tree_pairs} that join the columns, and {plan.extra_pairs} more.{parts} "
-        "Of other "
-        "pairs, and of three columns together, nothing is promised."
+        f"{plan.tree_pairs + plan.extra_pairs} pairs of columns would be measured together, chosen privately as those "
+        f"that tell most of each other: {plan.tree_pairs} that join the columns, and {plan.extra_pairs} more.{parts} "
+        "Of other pairs, and of three columns together, nothing is promised."
     )
 
 

@@ -132,19 +132,41 @@ def distance_in_units(promise: ColumnPromise, low: str, high: str, *, ax: Any = 
     return ax
 
 
-def odds(privacy: Privacy, *, ax: Any = None) -> Any:
-    """Draw what a promise means: from what someone believes of a person before the release to after it, at the most.
+PRESENCE, VALUES = "whether they are in the table", "what their rows say"
 
-    Whoever knows everybody else, and believes with probability p that the rows of a person are this and not that,
-    believes it afterwards with at most p / (p + (1 - p) / e^epsilon), and at least p / (p + (1 - p) e^epsilon).
+
+def beliefs(privacy: Privacy, before: float) -> dict[str, tuple[float, float]]:
+    """Return how sure anyone can be of a person after a release, at least and at most, who was so sure before it.
+
+    Somebody may know the rows of everybody else. Of two possibilities that are neighbours, the odds change by a factor
+    of e^epsilon at most. Under "replace" these are two things that the rows may say. Under "add-remove" they are that
+    the person is there and that they are not; from one thing that their rows may say to another it takes two steps,
+    and so twice epsilon.
+
+    Examples:
+        >>> beliefs(Privacy(1, "replace"), 0.5)
+        {'what their rows say': (0.268..., 0.731...)}
+        >>> {what: round(high, 2) for what, (low, high) in beliefs(Privacy(1, "add-remove"), 0.5).items()}
+        {'whether they are in the table': 0.73, 'what their rows say': 0.88}
     """
-    ax = axes_for(ax, height=3.4, width=3.6)
+    steps = {VALUES: 1} if privacy.neighbours == "replace" else {PRESENCE: 1, VALUES: 2}
+    found = {}
+    for what, count in steps.items():
+        factor = math.exp(min(count * float(privacy.epsilon), 700.0))
+        found[what] = before / (before + (1 - before) * factor), before / (before + (1 - before) / factor)
+    return found
+
+
+def odds(privacy: Privacy, *, ax: Any = None) -> Any:
+    """Draw what a promise means: from what someone believes of a person before the release to after it (`beliefs`)."""
+    ax = axes_for(ax, height=3.5, width=3.6)
     before = np.linspace(0, 1, 201)
     with styled():
-        low, high = beliefs(privacy, before)
-        ax.fill_between(
-            100 * before, 100 * low, 100 * high, color=BLUE, alpha=0.3, lw=0, label="where the belief may be after it"
-        )
+        after = [beliefs(privacy, float(p)) for p in before]
+        for what in reversed(after[0]):
+            low, high = (100 * np.array([own[what][end] for own in after]) for end in (0, 1))
+            strong = 0.3 if what == next(iter(after[0])) else 0.15
+            ax.fill_between(100 * before, low, high, color=BLUE, alpha=strong, lw=0, label=what)
         ax.plot(100 * before, 100 * before, color=INK, lw=1, ls="--", label="nothing learned")
         ax.set_xlabel("belief before the release (%)")
         ax.set_ylabel("after it (%)")
@@ -154,18 +176,6 @@ def odds(privacy: Privacy, *, ax: Any = None) -> Any:
         ax.grid()
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
     return ax
-
-
-def beliefs(privacy: Privacy, before: Any) -> tuple[Any, Any]:
-    """Return how sure anyone can be after the release, at least and at most, who was so sure before it.
-
-    Examples:
-        >>> low, high = beliefs(Privacy(1, "replace"), np.array([0.5]))
-        >>> round(float(low[0]), 3), round(float(high[0]), 3)
-        (0.269, 0.731)
-    """
-    factor = math.exp(min(float(privacy.epsilon), 700.0))
-    return before / (before + (1 - before) * factor), before / (before + (1 - before) / factor)
 
 
 def spending(plan: Promise) -> list[tuple[str, float, str]]:
@@ -209,7 +219,7 @@ def budget(plan: Promise, *, ax: Any = None) -> Any:
         values = [value for _, value, _ in parts]
         ax.barh(at, values, color=BLUE, alpha=0.6, height=0.62)
         for i, value in enumerate(values):
-            ax.text(value, i, f" {100 * value / total:.2g} %", va="center")
+            ax.text(value, i, f" {100 * value / total:.3g} %", va="center")
         ax.set_yticks(at, [name for name, _, _ in parts])
         ax.tick_params(axis="y", length=0)
         ax.invert_yaxis()

@@ -8,15 +8,23 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from privmeasure.errors import ArgumentError
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import BLIND, TypicalError
 from privmeasure.report import promises, sections
 from privmeasure.report.canvas import short
 from privmeasure.report.pages import NONE, Album, Picture, render
-from privmeasure.report.words import GLOSSARY, belief_rows, not_promised, promise_words, what_is_lost
+from privmeasure.report.words import (
+    GLOSSARY,
+    WEAK,
+    WEAK_ABOVE,
+    belief_heads,
+    belief_rows,
+    not_promised,
+    promise_words,
+    show_percent,
+    what_is_lost,
+)
 from privmeasure.tables.variables import Variable, variables
 
 
@@ -43,7 +51,8 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         cards=_cards(release, columns, typical),
         promise_words=promise_words(plan.privacy),
         odds=belief_picture(album, plan.privacy),
-        beliefs=belief_rows(plan.privacy),
+        belief_heads=belief_heads(plan.privacy, "before the release"),
+        beliefs=belief_rows([plan.privacy], (0.01, 0.1, 0.5, 0.9)),
         not_promised=not_promised(plan.privacy),
         **_distances(album, release, found, columns, certified, typical),
         columns_title="Every column" if schema is not None else "Every coordinate",
@@ -76,12 +85,15 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
 
 def belief_picture(album: Album, privacy: Privacy) -> Picture:
     """Return the picture of beliefs before and after a release."""
-    low, high = (100 * float(end[0]) for end in promises.beliefs(privacy, np.array([0.5])))
     return album.add(
         promises.odds(privacy),
         "From a belief before the release (below) to what it can become after it (left), for epsilon = "
         f"{float(privacy.epsilon):g}. The nearer to the dashed line, the less anybody learns.",
-        f"Band around the diagonal: a belief of 50 % becomes {low:.2g} % at least and {high:.2g} % at most.",
+        "Bands around the diagonal. A belief of 50 %: "
+        + "; ".join(
+            f"{what}: {show_percent(low)} to {show_percent(high)}"
+            for what, (low, high) in promises.beliefs(privacy, 0.5).items()
+        ),
     )
 
 
@@ -100,11 +112,8 @@ def _lead(release: Any, found: Sequence[Variable]) -> str:
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     return (
         f"Synthetic rows with {listed}. They were drawn from noisy counts of a sensitive table, under pure "
-        "differential "
-        f"privacy with epsilon = {float(privacy.epsilon):g} ({privacy.neighbours}{privacy.owner}); no row of the "
-        "table is "
-        "in it. "
-        f"{together}."
+        f"differential privacy with epsilon = {float(privacy.epsilon):g} ({privacy.neighbours}{privacy.owner}); no "
+        f"row was copied from it. {together}."
     )
 
 
@@ -118,16 +127,17 @@ def _cards(
     release: Any, columns: Sequence[promises.ColumnPromise], typical: TypicalError | None
 ) -> list[dict[str, Any]]:
     privacy = release.plan.privacy
-    _, high = promises.beliefs(privacy, np.array([0.5]))
+    sure = [f"{show_percent(high)} sure {what}" for what, (_, high) in promises.beliefs(privacy, 0.5).items()]
     safe = [
         "This page, the release, and whatever is made of them: publish them as you like."
         if release.private
         else "Nothing: the noise came from a seed, for a test.",
         "The sensitive table itself is not in it, and no further question to it is answered by it.",
     ]
+    safe += [f"But epsilon is large, and the promise weak: {WEAK}"] if privacy.epsilon > WEAK_ABOVE else []
     meant = [
-        f"Epsilon = {float(privacy.epsilon):g}: who was 50 % sure of something about one person can be "
-        f"{100 * float(high[0]):.2g} % sure afterwards, at the most.",
+        f"Epsilon = {float(privacy.epsilon):g}: who was 50 % sure of something about one person can be, afterwards and "
+        f"at the most, {' and '.join(sure)}.",
         "Smaller protects better, and blurs more. It is spent, once and for all; more rows from this release "
         "cost nothing.",
     ]
@@ -161,17 +171,14 @@ def _distances(
 ) -> dict[str, Any]:
     plan = release.plan
     words = [
-        "The distance on this page is the 1-Wasserstein distance: how far values would have to be moved, on "
-        "average over "
-        "the rows, to turn the released ones into those of the table. Every statistic that changes slowly with "
-        "the values, "
-        "such as a mean, is as near as that.",
+        "The distance on this page is the 1-Wasserstein distance: how far values would have to be moved, on average "
+        "over the rows, to turn the released ones into those of the table. Every statistic that changes slowly with "
+        "the values, such as a mean, is as near as that.",
     ]
     if plan.joint and not plan.vacuous:
         words.append(
             f"For whole rows the guarantee is {plan.guarantee:.3g}, where the whole space has diameter "
-            f"{plan.diameter:.3g}. "
-            "It holds for each column as well, and is what the table says of one of them."
+            f"{plan.diameter:.3g}. It holds for each column as well, and is what the table says of one of them."
         )
     elif plan.joint:
         words.append("At this number of rows, dimension and epsilon nothing is guaranteed of whole rows.")
@@ -212,9 +219,8 @@ def _distances(
         "scales": scales,
         "errors": album.add(
             promises.errors(columns),
-            "How far values are moved, column by column, as a share of the column's range; further left is "
-            "nearer to the "
-            "data. The bar ends at the better of the two bounds.",
+            "How far values are moved, column by column, as a share of the column's range; further left is nearer to "
+            "the data. The bar ends at the better of the two bounds.",
             "A line for each column. " + "; ".join(shown),
         ),
         "promise_heads": heads,
@@ -230,7 +236,6 @@ def _scale(album: Album, c: promises.ColumnPromise, v: Variable) -> Picture:
     return album.add(
         promises.distance_in_units(c, f"{low}{unit}", f"{high}{unit}"),
         f"What that means for {c.name}: the green bar is as long as values are moved at most, on average over the "
-        "rows, "
-        f"{c.words(c.best)}, on the whole range from {low} to {high}{unit}.",
+        f"rows, {c.words(c.best)}, on the whole range from {low} to {high}{unit}.",
         f"A bar of {c.words(c.best)} on the range of {c.name}, from {low} to {high}{unit}.",
     )

@@ -130,8 +130,7 @@ def pairs_words(plan: Promise, count: int) -> str:
     more = f" The {MOST_HEAT_MAPS} that tell most of each other have a picture." if count > MOST_HEAT_MAPS else ""
     return (
         f"{count} pairs of columns were chosen, privately, as those that tell most of each other, and measured "
-        "together. "
-        f"Other pairs follow from these, as far as they do.{more}"
+        f"together. Other pairs follow from these, as far as they do.{more}"
     )
 
 
@@ -153,8 +152,7 @@ def budget_words(plan: Promise) -> str:
     spent, epsilon = plan.spent, plan.privacy.epsilon
     part = "all of it" if spent == epsilon else f"{exact(spent)} of it"
     return (
-        f"Epsilon is {exact(epsilon)}; {part} was spent, in exact fractions. Every count got whole-number "
-        "noise from "
+        f"Epsilon is {exact(epsilon)}; {part} was spent, in exact fractions. Every count got whole-number noise from "
         "a key of the operating system, which was destroyed. What is measured with more of epsilon has less noise."
     )
 
@@ -226,6 +224,6 @@ def citation(release: Any, found: Sequence[Variable]) -> str:
     by = "privmeasure" if origin is None else f"privmeasure {origin.version}"
     return (
         f"Synthetic data of {release.total:,} rows and {len(found)} {'column' if len(found) == 1 else 'columns'}, "
-        "released "
-        f"under pure differential privacy (epsilon = {float(privacy.epsilon):g}, {privacy.neighbours}), {by}, {what}."
+        f"released under pure differential privacy (epsilon = {float(privacy.epsilon):g}, {privacy.neighbours}), "
+        f"{by}, {what}."
     )

@@ -16,56 +16,80 @@ from privmeasure.report.canvas import short
 from privmeasure.report.promises import ColumnPromise, beliefs
 from privmeasure.tables.variables import Variable
 
+WEAK_ABOVE = 4
+"""The epsilon above which a page says that the promise is weak: who was half sure may be sure to 98 %."""
+WEAK = "who was half sure of something may be all but certain afterwards. A smaller epsilon protects better."
+
 
 def promise_words(privacy: Privacy, *, released: bool = True) -> list[str]:
     """Say in plain words what is promised to a person, by a release or before there is one."""
     epsilon, factor = float(privacy.epsilon), math.exp(min(float(privacy.epsilon), 700.0))
+    vouched = "whoever made the release vouches for that"
     if privacy.person is not None:
-        whose = f"all rows of one {privacy.person!r}, of which at most {privacy.rows_per_person} were kept"
+        whose = f"for all rows of one {privacy.person!r}, of which at most {privacy.rows_per_person} were kept"
     elif privacy.rows_per_person > 1:
-        whose = f"all rows of one person, up to {privacy.rows_per_person}, which whoever made the release vouches for"
+        whose = f"for all their rows together, up to {privacy.rows_per_person} (nobody has more: {vouched})"
     else:
-        whose = "one row: everybody has one, which whoever made the release vouches for"
-    change = (
-        "Had they not been in the table, or had somebody joined it,"
+        whose = f"for their one row (nobody has more than one row: {vouched})"
+    if privacy.neighbours == "add-remove":
+        change = "Had that person not been in the table, or had one more joined it,"
+        size = "The number of rows is protected as well: "
+        size += "the one on this page has noise on it." if released else "it gets noise."
+    else:
+        change, size = "Had that person's rows said anything else,", "The number of rows is public, and exact."
+    which = "this very release" if released else "any release"
+    twice = (
+        " Of what the rows of a person say, who knows that the person is in the table may learn twice as much: from "
+        "one possibility to another it takes two steps, out of the table and in again."
         if privacy.neighbours == "add-remove"
-        else "Had they said anything else,"
+        else ""
     )
-    size = (
-        "The number of rows is protected as well: "
-        + ("the one on this page has noise on it." if released else "it gets noise.")
-        if privacy.neighbours == "add-remove"
-        else "The number of rows is public, and exact."
-    )
+    weak = f" This is a weak promise: {WEAK}" if epsilon > WEAK_ABOVE else ""
     return [
-        f"The promise is made to every person: {whose}. {change} {'this very' if released else 'any'} release "
-        "would have been nearly as likely: at "
-        f"most {factor:.3g} times as likely, or as unlikely, as it was. That factor is e to the power of epsilon, and "
-        f"epsilon is {epsilon:g}. It holds for every outcome and against everybody, whatever they know, have or "
-        "will get "
-        f"(delta is 0). {size}",
-        "So nobody learns much about a person from it. The picture shows how much at the most, for somebody who "
-        "knows the "
-        "rows of everybody else: how sure they may be, afterwards, of something about that person.",
+        f"The promise is made to every person, {whose}. {change} {which} could have come out as well: its chance "
+        f"would have been at most {factor:.3g} times larger or smaller. That factor is e to the power of epsilon, and "
+        f"epsilon is {epsilon:g}. It holds for every outcome and against everybody, whatever they know, have or will "
+        f"get (delta is 0). {size}",
+        "The picture shows how much anybody can learn of one person at the most, even somebody who knows the rows of "
+        f"everybody else: how sure they may be of something about that person, before and after.{twice}{weak}",
     ]
 
 
-def belief_rows(privacy: Privacy) -> list[list[str]]:
-    """Return beliefs before and after a release."""
-    rows = []
-    for before in (0.01, 0.1, 0.5, 0.9):
-        low, high = beliefs(privacy, np.array([before]))
-        rows.append([f"{100 * before:g} %", f"{100 * float(low[0]):.2g} %", f"{100 * float(high[0]):.3g} %"])
-    return rows
+def belief_rows(privacies: Sequence[Privacy], befores: Sequence[float]) -> list[list[str]]:
+    """Return for each promise, or each belief before a release, what the beliefs after it may be."""
+    return [
+        [
+            f"{100 * before:g} %" if len(befores) > 1 else f"{float(privacy.epsilon):g}",
+            *(f"{show_percent(low)} to {show_percent(high)}" for low, high in beliefs(privacy, before).values()),
+        ]
+        for privacy in privacies
+        for before in befores
+    ]
+
+
+def belief_heads(privacy: Privacy, first: str) -> list[str]:
+    """Return the heads of a table of beliefs."""
+    return [first, *(f"{what}: from, to" for what in beliefs(privacy, 0.5))]
+
+
+def show_percent(share: float) -> str:
+    """Say how sure somebody is; never 100 %, which nobody is.
+
+    Examples:
+        >>> show_percent(0.731), show_percent(0.99995), show_percent(0.00001)
+        ('73 %', 'above 99.9 %', 'below 0.1 %')
+    """
+    if share >= 0.9995:
+        return "above 99.9 %"
+    return "below 0.1 %" if share < 0.001 else f"{100 * share:.3g} %" if share > 0.99 else f"{100 * share:.2g} %"
 
 
 def not_promised(privacy: Privacy) -> list[str]:
     """Say what a reader might expect, and is not so."""
     several = float(2 * privacy.epsilon)
     return [
-        "That nothing can be learned about people in general. If the table shows that one thing goes with "
-        "another, that "
-        "may be concluded of a person too, whether or not they are in it.",
+        "That nothing can be learned about people in general. If the table shows that one thing goes with another, "
+        "that may be concluded of a person too, whether or not they are in it.",
         f"That two releases cost as little as one: their epsilons add up. A second one like this makes {several:g}.",
         "That groups are hidden as well as persons: for two people together the factor is squared, and so on.",
     ]

@@ -1,5 +1,6 @@
 """The page of a release: for every kind, offline, for screen readers, whatever names and values hold."""
 
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.privacy import Privacy
+from privmeasure.report import promises
 from privmeasure.report.public import release_page
 from privmeasure.report.words import promise_words
 
@@ -203,7 +205,8 @@ def test_the_page_shows_what_a_steward_asks_for():
     for word in (
         "age < 10 and smoker = true",  # facts
         "privmeasure sample people.release",
-        "Epsilon = 2: who was 50 % sure of something about one person can be 88 % sure afterwards",
+        "Epsilon = 2: who was 50 % sure of something about one person can be, afterwards and at the most, "
+        "88 % sure whether they are in the table and 98 % sure what their rows say",
         "told apart to",
         "guaranteed",
         "certified",
@@ -248,6 +251,7 @@ def test_many_columns_still_make_a_small_page():
     [
         (Privacy(1, "add-remove"), ["one row", "not been in the table", "2.72 times", "noise on it"]),
         (Privacy(1, "replace"), ["said anything else", "public, and exact"]),
+        (Privacy(8, "replace"), ["weak promise", "all but certain"]),
         (Privacy("1/2", "add-remove", 3), ["up to 3", "1.65 times"]),
         (Privacy(1, "add-remove", 4, "patient"), ["all rows of one 'patient', of which at most 4 were kept"]),
     ],
@@ -256,6 +260,17 @@ def test_the_promise_in_plain_words(privacy, words):
     said = " ".join(promise_words(privacy))
     for word in words:
         assert word in said
+    assert ("weak" in said) == (privacy.epsilon > 4)
+
+
+@pytest.mark.parametrize("before", [0.01, 0.5, 0.9])
+def test_beliefs_are_those_of_bayes(before):
+    """By hand: the chances of a release under two neighbours differ by e^epsilon, of two steps by its square."""
+    for step, privacy in ((1, Privacy("1/2", "replace")), (2, Privacy("1/2", "add-remove"))):
+        likely, unlikely = math.exp(step / 2), 1.0
+        low, high = promises.beliefs(privacy, before)["what their rows say"]
+        assert high == pytest.approx(before * likely / (before * likely + (1 - before) * unlikely))
+        assert low == pytest.approx(before * unlikely / (before * unlikely + (1 - before) * likely))
 
 
 def test_pictures_have_the_colours_of_the_page():

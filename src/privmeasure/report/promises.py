@@ -56,13 +56,15 @@ def column_promises(release: Any, certified: Any = None, typical: TypicalError |
         domain, plan = release.domain, release.plan
         bound = None if certified is None or not hasattr(certified, "value") else certified.value
         units = column_units(domain)
+        sides = _cell_sides(release)
         for v in variables(domain):
             low, high = v.bounds[0]
             unit = units[v.places.start] / max(high - low, 1e-300)
             share = unit if math.isfinite(unit) else 1 / plan.diameter if plan.diameter else 0.0
             own = None if bound is None else min(1.0, bound * share)
             guarantee = min(1.0, plan.guarantee * share)
-            found.append(ColumnPromise(v.name, "", guarantee, own, estimates.get(v.name), None))
+            text = f"about {sides[v.places.start]:.2g}" if v.scale == "number" else ""
+            found.append(ColumnPromise(v.name, text, guarantee, own, estimates.get(v.name), None))
         return found
     for c in resolutions(schema, release.plan):
         own = None
@@ -72,6 +74,16 @@ def column_promises(release: Any, certified: Any = None, typical: TypicalError |
         guarantee = min(1.0, c.guarantee / c.range) if c.range > 0 else 0.0
         found.append(ColumnPromise(c.name, c.text, guarantee, own, estimates.get(c.name), c.column))
     return found
+
+
+def _cell_sides(release: Any) -> list[float]:
+    """Return how wide a released cell is along each coordinate of a space of points: how finely it is told apart."""
+    widths: list[float] = []
+    for start in range(release.domain.width):
+        part, at = release.part(start)
+        low, high = part.domain.extent(part.cells[:1], part.level)
+        widths.append(float(high[0, at] - low[0, at]))
+    return widths
 
 
 def errors(promises: Sequence[ColumnPromise], *, ax: Any = None) -> Any:

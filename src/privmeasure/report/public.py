@@ -102,7 +102,8 @@ def belief_picture(album: Album, privacy: Privacy) -> Picture:
 
 def _title(release: Any, found: Sequence[Variable]) -> str:
     what = "columns" if hasattr(release, "schema") else "coordinates"
-    return f"A private release: {len(found)} {what if len(found) > 1 else what[:-1]}, {release.total:,} rows"
+    rows = f"{release.total:,} row{'s' * (release.total != 1)}"
+    return f"A private release: {len(found)} {what if len(found) > 1 else what[:-1]}, {rows}"
 
 
 def _lead(release: Any, found: Sequence[Variable]) -> str:

@@ -130,7 +130,7 @@ def test_every_kind_of_release_has_a_page(kind):
     assert "What is lost" in text
     assert "What epsilon meant" in text
     assert release(kind).origin.id in text
-    assert f"{release(kind).total:,} rows" in text
+    assert f"{release(kind).total:,} row" in text
     assert "9 times in 10" in text
 
 

@@ -189,10 +189,7 @@ class _Bootstrap:
 
     def gathered(self, released: _Look, errors: list[_Look], distances: list[_Distances], level: float) -> TypicalError:
         """Return bands and spreads of all runs."""
-        half = {
-            name: np.array([covering_error(column, level) for column in np.stack([e[name] for e in errors]).T])
-            for name in released
-        }
+        half = {name: covering_error(np.stack([e[name] for e in errors]), level) for name in released}
 
         def bands(kind: str, name: str) -> list[Band]:
             return [Band(float(v), float(e)) for v, e in zip(released[kind, name], half[kind, name], strict=True)]

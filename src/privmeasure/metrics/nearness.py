@@ -13,6 +13,7 @@ import numpy as np
 from privmeasure.domains import Domain, Floats, Integers, Points, Product, Steps
 from privmeasure.domains.box import Box
 from privmeasure.metrics.wasserstein import wasserstein
+from privmeasure.rounding import LAST_DIGITS
 from privmeasure.transport import apportion
 
 MOST_PLACES = 1 << 12
@@ -60,17 +61,17 @@ def _on_cells(x: Points, y: Points, space: Domain) -> float:
     level = 0
     while level < space.deepest and space.size(level + 1) <= MOST_PLACES and space.diameter(level) > 0:
         level += 1
-    counts = np.zeros((2, 1 << level))
-    for side, points in zip(counts, (x, y), strict=True):
-        side += np.bincount(space.locate(points, level).view(np.int64), minlength=1 << level) / len(points)
-    net = counts[0] - counts[1]
+    # only cells that hold rows: a tree with gaps may be deep
+    cells, where = np.unique(np.concatenate([space.locate(x, level), space.locate(y, level)]), return_inverse=True)
+    share = np.concatenate([np.full(len(x), 1 / len(x)), np.full(len(y), -1 / len(y))])
+    net = np.bincount(where.ravel(), weights=share)
     moved = float(np.maximum(net, 0).sum())
-    if moved <= 0:
+    if moved <= len(cells) * LAST_DIGITS:
         return 0.0
-    ends = []
-    for mass in (np.maximum(net, 0), np.maximum(-net, 0)):
-        cells = np.repeat(np.arange(1 << level), apportion(mass, UNITS))
-        ends.append(space.centre(cells.astype(np.uint64), level))
+    ends = [
+        space.centre(np.repeat(cells, apportion(mass, UNITS)), level)
+        for mass in (np.maximum(net, 0), np.maximum(-net, 0))
+    ]
     lengths: Floats = space.distance(ends[0][:, None, :], ends[1][None, :, :])
     rows, columns = linear_sum_assignment(lengths)
     return moved * float(lengths[rows, columns].mean())

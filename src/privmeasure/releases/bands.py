@@ -4,14 +4,16 @@ Estimates, not bounds: `typical_error` makes them. Public values alone.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privmeasure.domains import Floats
 from privmeasure.notebook import html_table
+from privmeasure.rounding import ROUNDING
 
 BLIND = (
     "An estimate, not a bound: the mechanism was run again on rows of the release, whose truth is known. It is blind "
@@ -21,17 +23,19 @@ BLIND = (
 """What stands beside every figure."""
 
 
-def covering_error(errors: Iterable[float], level: float) -> float:
+def covering_error(errors: ArrayLike, level: float) -> Any:
     """Return what the next error stays below with a chance of about `level`: the k-th of m, k = level (m + 1) or more.
 
-    Exact for errors that are exchangeable; the largest one where there are too few for the level.
+    Exact for errors that are exchangeable; the largest one where there are too few for the level. Of a matrix, column
+    by column.
 
     Examples:
         >>> covering_error(range(1, 21), 0.9)
         19.0
     """
-    ordered = sorted(float(error) for error in errors)
-    return ordered[min(len(ordered), math.ceil(level * (len(ordered) + 1) - 1e-9)) - 1]
+    ordered = np.sort(np.asarray(errors, np.float64), axis=0)
+    found = ordered[min(len(ordered), math.ceil(level * (len(ordered) + 1) - ROUNDING)) - 1]
+    return found if found.ndim else float(found)
 
 
 @dataclass(frozen=True, slots=True)

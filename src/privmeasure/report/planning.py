@@ -57,9 +57,7 @@ def plan_page(
         ),
         pairs_words=_pairs_words(plan),
         pair_rows=[_pair_row(other) for other in epsilons if isinstance(other, ColumnPlan)],
-        persons_words="All of them are for the same number of kept rows. Keeping more rows of each person keeps more "
-        "rows in all, which is private, and multiplies the noise. Choose it from knowledge of the subject: it is "
-        "published.",
+        persons_words=_persons_words(schema),
         persons=_curve(album, per_person, "rows_per_person", plan) if per_person else None,
         **_tables(schema, per_person, "rows_per_person", "persons"),
         budget=album.add(
@@ -88,6 +86,19 @@ def _contents(warned: bool, persons: bool) -> list[tuple[str, str]]:
     return [*contents, ("pairs", "Pairs"), *([("persons", "Rows per person")] * persons), ("budget", "Budget")]
 
 
+def _persons_words(schema: Schema) -> str:
+    if schema.person is None:
+        return (
+            "Where a person may have several rows, epsilon protects all of them together, and the noise grows with "
+            "their number. All lines are for the same number of rows in all. The number is published, and you vouch "
+            "for it; a schema that names the person makes it true."
+        )
+    return (
+        "All lines are for the same number of kept rows. Keeping more rows of each person keeps more rows in all, "
+        "which is private, and multiplies the noise. Choose it from knowledge of the subject: it is published."
+    )
+
+
 def _promise(column: ColumnResolution) -> promises.ColumnPromise:
     share = min(1.0, column.guarantee / column.range) if column.range > 0 else 0.0
     return promises.ColumnPromise(column.name, column.text, share, None, None, column.column)
@@ -99,7 +110,7 @@ def _column_row(column: ColumnResolution, promise: promises.ColumnPromise, lost:
 
 
 def _curve(album: Album, plans: Sequence[Promise], against: str, chosen: Promise) -> Picture:
-    told = {"epsilon": "epsilon", "rows": "the number of rows"}.get(against, "the rows that are kept of each person")
+    told = {"epsilon": "epsilon", "rows": "the number of rows"}.get(against, "the rows per person")
     ends = [100 * max(promises.shares_of_columns(plan), default=0.0) for plan in (plans[0], plans[-1])]
     whole = "of the whole space" if chosen.joint else "of the columns, the best and the worst at the edges of the band"
     return album.add(

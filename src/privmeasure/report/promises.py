@@ -271,12 +271,14 @@ def guarantees(
         ax.set_yscale("log")
         ax.set_ylim(top=130)
         ticks = [t for t in (0.01, 0.1, 1, 10, 100) if t >= ax.get_ylim()[0]]
+        if len(ticks) < 3:
+            ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if t >= ax.get_ylim()[0]]
         ax.set_yticks(ticks, [f"{t:g} %" for t in ticks])
         shown = x if len(x) <= 9 else x[:: -(-len(x) // 8)]
         ax.set_xticks(shown, [f"{value:,g}" for value in shown])
         ax.minorticks_off()
         ax.set_xlabel(
-            {"epsilon": "epsilon: weaker promise to the right", "rows": "rows"}.get(against, "rows kept of each person")
+            {"epsilon": "epsilon: weaker promise to the right", "rows": "rows"}.get(against, "rows per person")
         )
         ax.set_ylabel("of the range")
         ax.grid()

@@ -41,13 +41,13 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
     points = sections.drawn_points(release)
     album = Album()
     pictured = found[: sections.MOST_PICTURED]
-    pairs = sections.drawn_pairs(release, found)
+    pairs, told = sections.drawn_pairs(release, found), sections.pair_rows(release, found, typical)
     return render(
         "public.html",
         title=_title(release, found),
         private=release.private,
         lead=_lead(release, found),
-        contents=_contents(has_pairs=bool(pairs), has_schema=schema is not None),
+        contents=_contents(has_pairs=bool(pairs or told), has_schema=schema is not None),
         cards=_cards(release, columns, typical),
         promise_words=promise_words(plan.privacy),
         odds=belief_picture(album, plan.privacy),
@@ -60,9 +60,9 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         columns=[sections.column_section(album, v, points, typical) for v in pictured],
         columns_left=sections.columns_left(len(found)),
         pairs=[sections.pair_section(album, one, two, points) for one, two in pairs[: sections.MOST_HEAT_MAPS]],
-        pairs_words=sections.pairs_words(plan, len(pairs)),
+        pairs_words=sections.pairs_words(release, found, len(pairs)),
         pair_heads=["pair", "bits that one tells of the other", "typical W1 of the pair", "seldom above"],
-        pair_rows=sections.pair_rows(release, found, typical),
+        pair_rows=told,
         budget=album.add(
             promises.budget(plan),
             "How epsilon was divided among what was measured. What was not measured cost nothing.",

@@ -123,14 +123,17 @@ def pair_section(album: Album, one: Variable, two: Variable, points: Points) -> 
     }
 
 
-def pairs_words(plan: Promise, count: int) -> str:
+def pairs_words(release: Any, found: Sequence[Variable], drawn: int) -> str:
     """Say which pairs there are, and why."""
-    if plan.joint:
+    if release.plan.joint:
         return "One tree of cells measured all columns together. Heat maps of the released rows:"
-    more = f" The {MOST_HEAT_MAPS} that tell most of each other have a picture." if count > MOST_HEAT_MAPS else ""
+    count = len(_measured(release, found))
+    said = "1 pair of columns was" if count == 1 else f"{count} pairs of columns were"
+    more = f" The {MOST_HEAT_MAPS} that tell most of each other have a picture." if drawn > MOST_HEAT_MAPS else ""
+    places = " Places have maps of their own instead." if any(v.scale == "place" for v in found) else ""
     return (
-        f"{count} pairs of columns were chosen, privately, as those that tell most of each other, and measured "
-        f"together. Other pairs follow from these, as far as they do.{more}"
+        f"{said} chosen, privately, as those that tell most of each other, and measured together. Other pairs follow "
+        f"from these, as far as they do.{more}{places}"
     )
 
 

@@ -39,7 +39,7 @@ an axis whose labels are not evenly spaced."""
 MOST_STEPS_DRAWN = 48
 """Bins of an axis."""
 MAP_SIDE = 36
-"""Bins of a side of a map."""
+"""Bins of a map from south to north; as many from west to east, or twice as many."""
 
 DrawnBins = NDArray[np.int64]
 
@@ -115,8 +115,11 @@ class Variable:
         """Where bins begin and end, for each coordinate; whole numbers lie in the middle of theirs."""
         if isinstance(self.present, Integers | Steps) and not self.labels:
             return (_whole_edges(*self.bounds[0]),)
-        steps = MAP_SIDE if len(self.bounds) == 2 else MOST_STEPS_DRAWN
-        return tuple(np.linspace(low, high, steps + 1) for low, high in self.bounds)
+        if len(self.bounds) == 1:
+            return (np.linspace(*self.bounds[0], MOST_STEPS_DRAWN + 1),)
+        (west, east), (south, north) = self.bounds
+        wide = 2 if east - west > 1.5 * (north - south) else 1  # all the Earth is twice as wide as high
+        return np.linspace(west, east, wide * MAP_SIDE + 1), np.linspace(south, north, MAP_SIDE + 1)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -175,12 +175,63 @@ def wide_tables() -> str:
     return wide_page.numbers(load("held-out"), load("wide"))
 
 
+KINDS = ["means", "quantiles", "shares", "bins", "W1 of columns", "W1 of pairs"]
+KINDS += ["correlations, measured", "correlations, other pairs"]
+LOW, HIGH = 0.80, 0.97
+"""Where the share of bands that hold should be, of those that say 90 %."""
+
+
+def typical() -> str | None:
+    """Return how often the bands of the typical error hold."""
+    result = load("typical")
+    if not result:
+        return None
+    shown = [kind for kind in KINDS if any(kind in case["holds"] for case in result["cases"].values())]
+    lines = [f"| {' | '.join(['case', 'rows x columns', *shown])} |", "|---" * (len(shown) + 2) + "|"]
+    sums: dict[str, list[int]] = {kind: [0, 0] for kind in shown}
+    for name, case in result["cases"].items():
+        cells = []
+        for kind in shown:
+            had, of = case["holds"].get(kind, (0, 0))
+            sums[kind] = [sums[kind][0] + had, sums[kind][1] + of]
+            cells.append(_share(had, of))
+        lines.append(f"| {' | '.join([name, _size(case), *cells])} |")
+    lines.append(f"| {' | '.join(['all', '', *(_share(*sums[kind]) for kind in shown)])} |")
+    beyond = [kind for kind in shown if not LOW <= sums[kind][0] / sums[kind][1] <= HIGH]
+    said = f"of all cases together every kind lies from {LOW:.0%} to {HIGH:.0%}"
+    if beyond:
+        said = f"of all cases together these are outside {LOW:.0%} to {HIGH:.0%}: {', '.join(beyond)}"
+    slowest = max(case["seconds"] for case in result["cases"].values())
+    lines += [
+        "",
+        f"Shares of bands of {result['level']:.0%}, each of {result['runs']} runs, that hold; bold where that is not "
+        f"from {LOW:.0%} to {HIGH:.0%}; {said}. Spikes have their quantiles inside one cell, which a release spreads; "
+        "the mean of an income with a long tail in few wide cells is too high by more than the noise; pairs of wide "
+        "tables are measured in groups of values, which the release has evened out already; and correlations of "
+        "columns that were not measured together are lost, not noisy. The slowest took "
+        f"{slowest:.0f} CPU seconds.",
+    ]
+    return "\n".join(lines)
+
+
+def _size(case: dict) -> str:
+    return f"{case['rows']:,} x {case['columns']}"
+
+
+def _share(had: int, of: int) -> str:
+    if not of:
+        return ""
+    text = f"{had / of:.0%}"
+    return text if LOW <= had / of <= HIGH else f"**{text}**"
+
+
 PAGES = {
     "README.md": numbers,
     "docs/peers.md": peers,
     "docs/persons.md": visits,
     "docs/cli.md": first_hour,
     "docs/wide-tables.md": wide_tables,
+    "docs/reports.md": typical,
 }
 
 

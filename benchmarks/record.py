@@ -51,6 +51,7 @@ def commit() -> str:
         ":!docs/persons.md",
         ":!docs/cli.md",
         ":!docs/wide-tables.md",
+        ":!docs/reports.md",
     )
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 

@@ -24,6 +24,7 @@ from privmeasure.tables import (
     Schema,
     Time,
 )
+from privmeasure.typical import typical_error
 
 __all__ = [
     "PMM",
@@ -58,4 +59,5 @@ __all__ = [
     "evaluate",
     "load",
     "synthesize",
+    "typical_error",
 ]

@@ -421,7 +421,7 @@ def examples(text):
 
 
 LEAVES = {path: command for path, command in commands() if path and not hasattr(command, "commands")}
-ORDER = ["ledger", "schema", "plan", "fit", "sample", "synthesize", "inspect", "evaluate"]
+ORDER = ["ledger", "schema", "plan", "fit", "sample", "synthesize", "inspect", "report", "evaluate"]
 
 
 def test_every_example_runs(call, folder):
@@ -456,7 +456,7 @@ def test_the_five_steps_of_the_first_page(call, folder):
     assert (folder / "synthetic.csv").exists()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "docs/choosing-epsilon.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "docs/choosing-epsilon.md", "docs/reports.md"])
 def test_a_page_runs_as_it_is_printed(call, tmp_path, monkeypatch, page):
     """From its first line to its last, in a folder that has nothing but the examples."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")

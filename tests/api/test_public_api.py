@@ -27,6 +27,7 @@ CORE = {
     "TableRelease",
     "load",
     "synthesize",
+    "typical_error",
 }
 COLUMNS = {
     "Boolean",

@@ -23,7 +23,7 @@ LAYERS = [
     {"tables", "counts"},
     {"sources", "releases"},
     {"mechanisms", "metrics", "testing"},
-    {"synthesizer", "ledger", "evaluation"},
+    {"synthesizer", "ledger", "evaluation", "typical"},
     {"report", "cli", "public", "theory"},
 ]
 """A room may import rooms of its own layer or below. A new room must be given a layer here."""
@@ -69,6 +69,8 @@ PUBLIC = [
     "cli.inspect",
     "cli.preparing",
     "report.public",
+    "report.planning",
+    "report.plots",
     "testing",
 ]
 PRIVATE = ["counts", "sources", "mechanisms", "metrics"]
@@ -77,11 +79,12 @@ PRIVATE = ["counts", "sources", "mechanisms", "metrics"]
 DOORS = {
     "noise.draws": ["mechanisms", "plans.complexity"],
     "noise.laplace": ["noise.draws"],
-    "noise.entropy": ["mechanisms", "synthesizer", "noise.laplace", "plans.complexity"],
+    "noise.entropy": ["mechanisms", "synthesizer", "typical", "noise.laplace", "plans.complexity"],
     "sources.files": ["sources", "synthesizer", "evaluation", "cli"],
 }
 """Who may import the noise: only the gate draws it on counts (`plans.complexity` simulates it, without any), only the
-gate and the facade that calls it make keys. And who may open files of rows."""
+gate and those that call it make keys: the facade, and `typical`, which runs it on released rows. And who may open files
+of rows."""
 
 HEAVY = ["pyspark", "matplotlib", "ortools", "duckdb"]
 """Each in at most one module, inside the function that needs it."""

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from privmeasure.cli import evaluate, failures, fit, inspect, ledger, options, plan, sample, schema, synthesize
+from privmeasure.cli import evaluate, failures, fit, inspect, ledger, options, plan, report, sample, schema, synthesize
 
 app = typer.Typer(
     name="privmeasure",
@@ -21,8 +21,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
 )
-commands = (plan.plan, fit.fit, sample.sample, synthesize.synthesize, inspect.inspect, evaluate.evaluate)
-options.add_commands(app, {command.__name__: command for command in commands})
+commands = (
+    plan.plan,
+    fit.fit,
+    sample.sample,
+    synthesize.synthesize,
+    inspect.inspect,
+    evaluate.evaluate,
+)
+options.add_commands(app, {command.__name__: command for command in commands} | {"report": report.write_report})
 app.add_typer(schema.schema_commands, name="schema")
 app.add_typer(ledger.ledger_commands, name="ledger")
 
@@ -69,7 +76,7 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-WITHOUT_PANDAS = {"plan", "fit", "sample", "synthesize"}
+WITHOUT_PANDAS = {"plan", "fit", "sample", "synthesize", "report"}
 """Commands that never need it. pyarrow would load it where it is installed, for a quarter of a second."""
 
 

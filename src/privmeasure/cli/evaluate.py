@@ -7,7 +7,8 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.opening import opened, read_points
-from privmeasure.cli.preparing import NOT_PRIVATE, open_release, open_schema
+from privmeasure.cli.preparing import NOT_PRIVATE, open_release, open_schema, write_text
+from privmeasure.cli.reporting import USUAL_RUNS, HtmlFile, Runs, check_page, estimate
 from privmeasure.errors import ArgumentError
 
 
@@ -24,18 +25,23 @@ def evaluate(
     written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For the random directions and resamples.")] = 0,
+    html: HtmlFile = None,
+    runs: Runs = USUAL_RUNS,
+    overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Compare a synthetic table, or a release, with the real one. CONFIDENTIAL: the figures depend on the real rows.
 
     W1 is how far values have to move, as a share of the column's range; total variation is the share of rows in a
     wrong bin, by column and by pair. The floor is what a resample of the real table would score: no table can be
-    expected to be better.
+    expected to be better. `--html` adds a page with overlays, pairs side by side, W1 beside what was guaranteed,
+    certified and estimated (from --runs), correlations and scores; its name, too, says CONFIDENTIAL.
 
     Examples:
 
       privmeasure evaluate people.csv synthetic.csv --schema people.toml
       privmeasure evaluate people.csv people.release --json
+      privmeasure evaluate people.csv people.release --html people.CONFIDENTIAL.html
     """
     from privmeasure.metrics.fidelity import REAL_TABLE_STAMP, fidelity
     from privmeasure.releases.load import is_release
@@ -52,6 +58,7 @@ def evaluate(
         declared = own if names is None else own.only(names)
     else:
         raise ArgumentError("--schema is needed to compare two tables: it says what the columns are.")
+    page = None if html is None else _page_place(html, overwrite=overwrite, beside=[data, synthetic, schema])
     with terminal.progress("comparing", shown=not json), opened(data) as table:
         real = read_points(table, declared, form)
         other = (
@@ -60,16 +67,35 @@ def evaluate(
             else declared.encode(release.sample(seed=seed).combine_chunks())
         )
         found = fidelity(real, other, declared.domain, names=names_of(declared), seed=seed, person=declared.person)
+    if page is not None:
+        from privmeasure.report.confidential import comparison_page
+
+        typical = None if release is None else estimate(release, runs, shown=not json)
+        with terminal.progress("drawing", shown=not json):
+            text = comparison_page(real, other, declared, found, release=release, typical=typical, seed=seed)
+        write_text(page, text)
     warnings = [NOT_PRIVATE] if release is not None and not release.private else []
     if json:
         private = None if release is None else release.private  # of a table nobody can say
-        terminal.emit(found.to_json() | {"private": private, "warnings": warnings})
+        where = {} if page is None else {"html": str(page)}
+        terminal.emit(found.to_json() | {"private": private, "warnings": warnings} | where)
         return
     terminal.Voice().warn(*warnings)
     print(REAL_TABLE_STAMP)
     _show(found)
     print(f"Compared with {found.compared_with}.")
+    if page is not None:
+        print(f"{page} written: confidential, as its name says.\n")
     print(REAL_TABLE_STAMP)
+
+
+def _page_place(html: Path, *, overwrite: bool, beside: list[Path | None]) -> Path:
+    """Return where the page goes, with a name that says what it is, or refuse it before any work is done."""
+    from privmeasure.report.confidential import confidential_name
+
+    place = confidential_name(html)
+    check_page(place, overwrite=overwrite, beside=beside, option="--html")
+    return place
 
 
 def names_of(schema: Any) -> list[str]:

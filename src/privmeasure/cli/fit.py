@@ -12,6 +12,7 @@ from privmeasure.cli.opening import check_header, opened
 from privmeasure.cli.outcome import save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out
 from privmeasure.cli.promise import Asked, Chosen, promise
+from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
 from privmeasure.cli.terminal import Voice
 
 
@@ -28,6 +29,7 @@ def fit(
         bool, typer.Option("--dry-run", help="Check the schema and the header of the data, and stop: nothing is spent.")
     ] = False,
     booking: Booking,
+    report: ReportFile = None,
     overwrite: options.Overwrite = False,
     threads: options.Threads = None,
     voice: Voice,
@@ -61,8 +63,12 @@ def fit(
         raise typer.BadParameter("a release needs a place: give --out, or --dry-run to check only", param_hint="--out")
     if out == STDOUT:
         raise typer.BadParameter("a release is kept: give --out the path of a file", param_hint="--out")
-    check_out(out, overwrite=overwrite, beside=[data, asked.schema, booking.ledger])
+    others = [data, asked.schema, booking.ledger]
+    check_out(out, overwrite=overwrite, beside=others)
+    check_page(report, overwrite=overwrite, beside=[*others, out])
     with opened(data) as table:
         cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words)
     warnings = [*save(synthesizer, out, cost), *undecided(asked.schema, declared)]
-    show_outcome(synthesizer, {"release": str(out)}, str(out), cost, voice, warnings=warnings)
+    page, remarks = page_along_the_way(synthesizer.release_, report, out, shown=voice.in_words)  # the release is safe
+    files = {"release": str(out)} | ({} if page is None else {"report": str(page)})
+    show_outcome(synthesizer, files, " and ".join(files.values()), cost, voice, warnings=[*warnings, *remarks])

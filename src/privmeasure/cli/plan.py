@@ -6,13 +6,21 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
+from privmeasure.cli.preparing import write_text
 from privmeasure.cli.promise import Asked, Chosen, promise
+from privmeasure.cli.reporting import HtmlFile, check_page
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from privmeasure.plans.columns import ColumnPlan
     from privmeasure.plans.plan import Plan
     from privmeasure.plans.promise import Promise
+    from privmeasure.synthesizer import Synthesizer
+    from privmeasure.tables import Schema
 
+SHOWN_FACTORS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
+"""Of the number of rows, for the curve of a page."""
 SHOWN_EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
 
 
@@ -24,6 +32,8 @@ def plan(
     epsilons: Annotated[str, typer.Option("--epsilons", help="The epsilons of the table, to compare.")] = ",".join(
         SHOWN_EPSILONS
     ),
+    html: HtmlFile = None,
+    overwrite: options.Overwrite = False,
     voice: terminal.Voice,
 ) -> None:
     """Show what would be measured and guaranteed. Reads the schema alone: nothing private, nothing spent.
@@ -34,10 +44,12 @@ def plan(
     Examples:
 
       privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000
+      privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000 --html plan.html
       privmeasure plan --schema people.toml --epsilon 1/2 --neighbours replace --rows 5000 --columns age,sex --json
     """
     from privmeasure.tables.advice import advice, resolutions
 
+    check_page(html, overwrite=overwrite, beside=[asked.schema], option="--html")
     with terminal.progress("planning", shown=voice.in_words):
         declared, synthesizer = promise(asked, chosen)
         planned = synthesizer.plan(rows)
@@ -47,6 +59,8 @@ def plan(
         per_person = [] if declared.person is None else synthesizer.guarantees_per_person(rows)
         resolved = resolutions(declared, planned)
         warnings = [*advice(declared, planned), *undecided(asked.schema, declared)]
+    if html is not None:
+        _write_page(html, declared, synthesizer, planned, compared, warnings)
     found = {
         "plan": planned.to_json(),
         "choice": synthesizer.choice,
@@ -57,6 +71,8 @@ def plan(
         "warnings": warnings,
         "epsilons": [_figures(other) for other in compared],
     }
+    if html is not None:
+        found["html"] = str(html)
     if per_person:
         found["rows_per_person"] = [{"k": other.privacy.rows_per_person} | _figures(other) for other in per_person]
     voice.answer(found, f"{planned}\nchosen     {planned.mechanism!r}: {synthesizer.choice}")
@@ -73,7 +89,33 @@ def plan(
                 f"All of them are for {rows:,} kept rows: a larger number keeps more rows of each person. Choose it as "
                 "bounds are chosen, from knowledge of the subject: it is published."
             )
+        if html is not None:
+            print(f"{html} written")
     voice.warn(*warnings)
+
+
+def _write_page(
+    path: "Path",
+    schema: "Schema",
+    synthesizer: "Synthesizer",
+    plan: "Promise",
+    epsilons: "list[Any]",
+    warnings: list[str],
+) -> None:
+    """Write the page of a plan, with plans around it: other numbers of rows, other rows per person."""
+    from privmeasure.report.planning import plan_page
+
+    around = sorted({max(1, round(plan.rows * factor)) for factor in SHOWN_FACTORS})
+    page = plan_page(
+        schema,
+        plan,
+        epsilons=epsilons,
+        rows=[synthesizer.plan(rows) for rows in around],
+        per_person=synthesizer.guarantees_per_person(plan.rows),
+        choice=synthesizer.choice,
+        warnings=warnings,
+    )
+    write_text(path, page)
 
 
 def _figures(plan: "Promise") -> dict[str, Any]:

@@ -12,6 +12,7 @@ from privmeasure.cli.opening import opened
 from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
+from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
 from privmeasure.cli.terminal import Voice
 from privmeasure.errors import ArgumentError
 
@@ -35,6 +36,7 @@ def synthesize(
     written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
     booking: Booking,
+    report: ReportFile = None,
     overwrite: options.Overwrite = False,
     threads: options.Threads = None,
     voice: Voice,
@@ -58,6 +60,7 @@ def synthesize(
     check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)
     if place is not None:
         check_out(place, overwrite=overwrite, beside=others, option="--release")
+    check_page(report, overwrite=overwrite, beside=[*others, place, None if out == STDOUT else out])
     with opened(data) as table:
         cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words)
     # the release first: what epsilon bought is safe, whatever happens to the rows
@@ -65,9 +68,12 @@ def synthesize(
     warnings += undecided(asked.schema, declared)
     with keep_on_failure(out, cost, release=place):
         made = write_rows(out, synthesizer.release_, number, seed, form, overwrite=overwrite, shown=voice.in_words)
+    page, remarks = page_along_the_way(synthesizer.release_, report, place, shown=voice.in_words)
     files = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
+    files |= {} if page is None else {"report": str(page)}
     words = f"{out}: {made:,} synthetic rows" + ("" if place is None else f"; the release, for more rows: {place}")
-    show_outcome(synthesizer, files, words, cost, voice, warnings=warnings, to_stderr=out == STDOUT)
+    words += "" if page is None else f"; a page about it: {page}"
+    show_outcome(synthesizer, files, words, cost, voice, warnings=[*warnings, *remarks], to_stderr=out == STDOUT)
 
 
 def _release_place(out: Path, release: Path | None, *, no_release: bool) -> Path | None:

@@ -1,0 +1,155 @@
+"""What a bootstrap from a release says: how far it typically is from its data, and bands around what it answers.
+
+Estimates, not bounds: `typical_error` makes them. Public values alone.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privmeasure.domains import Floats
+from privmeasure.notebook import html_table
+from privmeasure.rounding import ROUNDING
+
+BLIND = (
+    "An estimate, not a bound: the mechanism was run again on rows of the release, whose truth is known. It is blind "
+    "to what the release has smoothed away already: spikes inside a cell, a long tail in a few wide cells, and "
+    "dependences of pairs that were not measured."
+)
+"""What stands beside every figure."""
+
+
+def covering_error(errors: ArrayLike, level: float) -> Any:
+    """Return what the next error stays below with a chance of about `level`: the k-th of m, k = level (m + 1) or more.
+
+    Exact for errors that are exchangeable; the largest one where there are too few for the level. Of a matrix, column
+    by column.
+
+    Examples:
+        >>> covering_error(range(1, 21), 0.9)
+        19.0
+    """
+    ordered = np.sort(np.asarray(errors, np.float64), axis=0)
+    found = ordered[min(len(ordered), math.ceil(level * (len(ordered) + 1) - ROUNDING)) - 1]
+    return found if found.ndim else float(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What a release says of a number, and how far the data's may be from it, about 9 times in 10."""
+
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        return self.value - self.error
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self.value + self.error
+
+    def __str__(self) -> str:
+        """Say both."""
+        return f"{self.value:.4g} ± {self.error:.2g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A distance as it came out over the runs: on average, and what about 9 of 10 runs stay below.
+
+    `floor` is the same between two samples of one distribution, where a distance of few rows cannot be near 0.
+    """
+
+    typical: float
+    high: float
+    floor: float | None = None
+
+    @classmethod
+    def of(cls, distances: Sequence[float], level: float, floors: Sequence[float] = ()) -> "Spread":
+        """Return the spread of the distances of some runs."""
+        floor = float(np.mean(floors)) if len(floors) else None
+        return cls(float(np.mean(distances)), covering_error(distances, level), floor)
+
+
+@dataclass(frozen=True, slots=True)
+class BinBands:
+    """The share of rows in every bin of a variable, as `tables.variables` has them, and the error of each."""
+
+    shares: Floats
+    errors: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class TypicalError:
+    """How wrong a release typically is, and bands around its answers. An estimate, not a bound; see `typical_error`.
+
+    W1 distances are shares of the range of a column; of a pair or of whole rows, of the larger of the shares. `joint`
+    has a floor where it was computed from few rows. `shares` are by value, with `missing` where cells may be. Quantiles
+    are in the units of the column, of dates in days since 1970, of ranks in positions.
+    """
+
+    runs: int
+    level: float
+    rows: int
+    columns: Mapping[str, Spread]
+    pairs: Mapping[tuple[str, str], Spread]
+    joint: Spread
+    means: Mapping[str, Band]
+    quantiles: Mapping[str, Mapping[float, Band]]
+    shares: Mapping[str, Mapping[str, Band]]
+    correlations: Mapping[tuple[str, str], Band]
+    functions: Mapping[str, Band]
+    bins: Mapping[str, BinBands] = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value; pairs are lists of two names, values that are not finite are None."""
+        return {
+            "about": BLIND,
+            "runs": self.runs,
+            "level": self.level,
+            "rows": self.rows,
+            "columns": {name: _fields(spread) for name, spread in self.columns.items()},
+            "pairs": [{"columns": list(names)} | _fields(spread) for names, spread in self.pairs.items()],
+            "joint": _fields(self.joint),
+            "means": {name: _fields(band) for name, band in self.means.items()},
+            "quantiles": {n: {str(q): _fields(b) for q, b in own.items()} for n, own in self.quantiles.items()},
+            "shares": {n: {value: _fields(b) for value, b in own.items()} for n, own in self.shares.items()},
+            "correlations": [{"columns": list(n)} | _fields(band) for n, band in self.correlations.items()],
+            "functions": {name: _fields(band) for name, band in self.functions.items()},
+        }
+
+    def __str__(self) -> str:
+        """Say the distances and the means."""
+        wide = max(map(len, self.columns), default=0)
+        lines = [
+            f"typical    {self.runs} runs on {self.rows:,} rows of the release; bands are of about {self.level:.0%}"
+        ]
+        lines += [
+            f"  {name:<{wide}}  W1 {spread.typical:.3g} of its range, seldom above {spread.high:.3g}"
+            + (f"; mean {self.means[name]}" if name in self.means else "")
+            for name, spread in self.columns.items()
+        ]
+        lines += [f"  {name}: {band}" for name, band in self.functions.items()]
+        return "\n".join([*lines, BLIND])
+
+    def _repr_html_(self) -> str:
+        """Show the distances and the means in a notebook."""
+        rows = [
+            [name, f"{s.typical:.3g}", f"{s.high:.3g}", self.means.get(name, "")] for name, s in self.columns.items()
+        ]
+        rows += [[name, "", "", band] for name, band in self.functions.items()]
+        heads = ["column", "W1 / range, typical", "seldom above", "mean"]
+        return html_table(rows, heads=heads, title=f"Typical error: {self.runs} runs") + html_table([[BLIND]])
+
+
+def _fields(value: Band | Spread) -> dict[str, float | None]:
+    names = ("value", "error") if isinstance(value, Band) else ("typical", "high", "floor")
+    found = {name: getattr(value, name) for name in names}
+    return {name: item if item is None or math.isfinite(item) else None for name, item in found.items()}

@@ -1,0 +1,232 @@
+"""The sections of the page of a release: columns, pairs, budgets, what was declared, which release it is. Public."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from privmeasure.domains import Points
+from privmeasure.ledger.records import schema_digest
+from privmeasure.plans.promise import Promise
+from privmeasure.releases.bands import TypicalError
+from privmeasure.report import distributions, heat
+from privmeasure.report.pages import NONE, Album
+from privmeasure.report.words import describe_shares, exact, plus_minus
+from privmeasure.tables.advice import lost_cells
+from privmeasure.tables.columns.kinds import to_fields
+from privmeasure.tables.variables import Variable
+
+MOST_PICTURED = 30
+"""Columns with a picture of their own; a page of more would be too long, and too large."""
+MOST_HEAT_MAPS = 12
+MOST_SAMPLED = 1 << 18
+"""Rows that pictures are drawn from."""
+
+
+def drawn_points(release: Any) -> Points:
+    """Return the rows that pictures are drawn from."""
+    schema, number = getattr(release, "schema", None), min(release.total, MOST_SAMPLED)
+    rows = release.sample(number, seed=0)
+    points: Points = rows if schema is None else schema.encode(rows.combine_chunks())
+    return points
+
+
+def columns_words(typical: TypicalError | None) -> str:
+    """Say what the pictures of columns show."""
+    if typical is None:
+        return "Shares of the released rows."
+    return (
+        "Shares of the released rows. The thin lines are bands: the share in the data lies there about "
+        f"{round(10 * typical.level)} times in 10, by estimate."
+    )
+
+
+def columns_left(count: int) -> str:
+    """Say how many columns have no picture."""
+    if count <= MOST_PICTURED:
+        return ""
+    return f"And {count - MOST_PICTURED} more columns, which are in the tables. `privmeasure.report.plots` draws them."
+
+
+def column_section(album: Album, v: Variable, points: Points, typical: TypicalError | None) -> dict[str, Any]:
+    """Return the section of a column: its mean, and its pictures."""
+    own = points[:, v.places]
+    shares = v.shares(own)
+    bands = None if typical is None else typical.bins[v.name]
+    shown = shares if bands is None else bands.shares
+    alt = describe_shares(v, shares, own)
+    pictures = [album.add(distributions.distribution(v, shown, bands), _caption(v), alt)]
+    if v.scale == "date" and len(own):
+        pictures.append(
+            album.add(
+                heat.calendar(v, own),
+                "The same as a calendar: the stronger the colour, the more rows.",
+                f"Calendar. {alt}",
+            )
+        )
+    return {"name": v.name, "facts": _facts_of(v, own, typical), "pictures": pictures}
+
+
+def _caption(v: Variable) -> str:
+    return {
+        "values": f"Share of rows with each value of {v.name}.",
+        "place": f"Where the rows of {v.name} lie. There are no outlines: the map shows released cells alone.",
+    }.get(v.scale, f"Distribution of {v.name} in the released rows.")
+
+
+def _facts_of(v: Variable, own: Points, typical: TypicalError | None) -> str:
+    if typical is None or v.name not in typical.means:
+        return ""
+    unit = f" {v.unit}" if v.unit else ""
+    mean = typical.means[v.name]
+    if v.scale == "values":
+        return ""
+    return f"Mean {plus_minus(mean)}{unit}; median {plus_minus(typical.quantiles[v.name][0.5])}{unit}."
+
+
+def drawn_pairs(release: Any, found: Sequence[Variable]) -> list[tuple[Variable, Variable]]:
+    """Return the pairs that are drawn: measured together, or inside one tree; places have maps of their own."""
+    flat = {v.name: v for v in found if v.scale != "place"}
+    if release.plan.joint:
+        return list(combinations(flat.values(), 2))
+    groups = release.schema.groups if hasattr(release, "schema") else ()
+    inside = [pair for group in groups for pair in combinations(group, 2)]
+    told = [(one, two) for one, two, _ in _measured(release, found)]
+    return [(flat[one], flat[two]) for one, two in dict.fromkeys([*told, *inside]) if one in flat and two in flat]
+
+
+def _measured(release: Any, found: Sequence[Variable]) -> list[tuple[str, str, float]]:
+    """Return the pairs of a release of columns by name, those that tell most of each other first."""
+    if hasattr(release, "schema"):
+        told: list[tuple[str, str, float]] = release.pair_information()
+        return told
+    starts = {v.places.start: v.name for v in found}
+    names = [starts[place.start] for place in release.domain.columns]
+    return sorted(((names[i], names[j], bits) for i, j, bits in release.pair_information()), key=lambda pair: -pair[2])
+
+
+def pair_section(album: Album, one: Variable, two: Variable, points: Points) -> dict[str, Any]:
+    """Return the section of a pair: its heat map."""
+    table, (rows, columns) = heat.pair_shares(one, two, points)
+    i, j = np.unravel_index(int(np.argmax(table)), table.shape)
+    first = rows[i] if rows else one.show(float(one.edges[0][i : i + 2].mean()))
+    second = columns[j] if columns else two.show(float(two.edges[0][j : j + 2].mean()))
+    return {
+        "name": f"{one.name} and {two.name}",
+        "picture": album.add(
+            heat.heat_map(one, two, points),
+            "The stronger the colour, the more of the released rows.",
+            f"Heat map of {one.name} and {two.name}; the fullest cell has {one.name} {first} and {two.name} {second}, "
+            f"{100 * float(table.max()):.2g} % of the rows.",
+        ),
+    }
+
+
+def pairs_words(release: Any, found: Sequence[Variable], drawn: int) -> str:
+    """Say which pairs there are, and why."""
+    if release.plan.joint:
+        return "One tree of cells measured all columns together. Heat maps of the released rows:"
+    count = len(_measured(release, found))
+    said = "1 pair of columns was" if count == 1 else f"{count} pairs of columns were"
+    more = f" The {MOST_HEAT_MAPS} that tell most of each other have a picture." if drawn > MOST_HEAT_MAPS else ""
+    places = " Places have maps of their own instead." if any(v.scale == "place" for v in found) else ""
+    return (
+        f"{said} chosen, privately, as those that tell most of each other, and measured together. Other pairs follow "
+        f"from these, as far as they do.{more}{places}"
+    )
+
+
+def pair_rows(release: Any, found: Sequence[Variable], typical: TypicalError | None) -> list[list[str]]:
+    """Return all pairs that were measured, with what one tells of the other and the typical distance."""
+    rows = []
+    for one, two, bits in [] if release.plan.joint else _measured(release, found):
+        spread = None if typical is None else typical.pairs.get((one, two))
+        said = [NONE, NONE] if spread is None else [f"{spread.typical:.3g}", f"{spread.high:.3g}"]
+        rows.append([f"{one} and {two}", f"{bits:.3f}", *said])
+    return rows
+
+
+# --------------------------------------------------------------------------------------------------------- the rest
+
+
+def budget_words(plan: Promise) -> str:
+    """Say how much was spent."""
+    spent, epsilon = plan.spent, plan.privacy.epsilon
+    part = "all of it" if spent == epsilon else f"{exact(spent)} of it"
+    return (
+        f"Epsilon is {exact(epsilon)}; {part} was spent, in exact fractions. Every count got whole-number noise from "
+        "a key of the operating system, which was destroyed. What is measured with more of epsilon has less noise."
+    )
+
+
+def declared_rows(schema: Any) -> list[list[str]]:
+    """Return what the schema says of each column."""
+    lost = {cells.name: cells for cells in lost_cells(schema)}
+    rows = []
+    for name, column in schema.columns.items():
+        fields = {field: value for field, value in to_fields(column).items() if field not in ("type", "nullable")}
+        told = "; ".join(f"{field}: {_shown(value)}" for field, value in fields.items())
+        gone = lost.get(name)
+        where = (
+            ""
+            if gone is None
+            else gone.missing
+            if gone.missing == gone.unread
+            else f"{gone.missing}; unread: {gone.unread}"
+        )
+        rows.append([name, column.tag(), told or NONE, where or NONE])
+    return rows
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{len(value)} groups"
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= 160 else f"{len(value)} in all" if isinstance(value, list) else text[:160] + "…"
+
+
+def schema_lists(schema: Any) -> list[tuple[str, list[str]]]:
+    """Return what the schema says beside its columns."""
+    found = []
+    if schema.never:
+        found.append(("Facts: what never occurs, in any row", list(schema.never)))
+    if schema.groups:
+        found.append(("Groups of columns that were released together", [", ".join(group) for group in schema.groups]))
+    if schema.person is not None:
+        found.append(("Whose row it is", [f"{schema.person!r} says it; it is neither measured nor written."]))
+    return found
+
+
+def identity(release: Any, schema: Any) -> list[tuple[str, str]]:
+    """Return which release it is."""
+    origin, plan = release.origin, release.plan
+    unknown = "unknown: an older version made it"
+    found = [
+        ("id", unknown if origin is None else origin.id),
+        ("made with", unknown if origin is None else f"privmeasure {origin.version}"),
+        ("mechanism", f"{plan.mechanism}, noise: {plan.law}"),
+        (
+            "promise",
+            f"epsilon = {exact(plan.privacy.epsilon)}, delta = 0, {plan.privacy.neighbours}{plan.privacy.owner}",
+        ),
+        (
+            plan.privacy.counted,
+            f"{release.total:,} ({'public' if plan.rows_are == 'public' else 'released, with noise'})",
+        ),
+    ]
+    if schema is not None:
+        found.append(("digest of the schema", schema_digest(schema.to_json())))
+    return found
+
+
+def citation(release: Any, found: Sequence[Variable]) -> str:
+    """Return how to cite a release."""
+    origin, privacy = release.origin, release.plan.privacy
+    what = "unknown id" if origin is None else f"id {origin.id}"
+    by = "privmeasure" if origin is None else f"privmeasure {origin.version}"
+    return (
+        f"Synthetic data of {release.total:,} rows and {len(found)} {'column' if len(found) == 1 else 'columns'}, "
+        f"released under pure differential privacy (epsilon = {float(privacy.epsilon):g}, {privacy.neighbours}), "
+        f"{by}, {what}."
+    )

@@ -1,0 +1,182 @@
+"""The words of pages: what is promised to a person, what is lost, what a picture shows. Public values alone."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privmeasure.domains import Points
+from privmeasure.plans.columns import ColumnPlan
+from privmeasure.plans.promise import Promise
+from privmeasure.privacy import Privacy
+from privmeasure.releases.bands import Band, TypicalError
+from privmeasure.report.canvas import short
+from privmeasure.report.promises import ColumnPromise, beliefs
+from privmeasure.tables.variables import Variable
+
+WEAK_ABOVE = 4
+"""The epsilon above which a page says that the promise is weak: who was half sure may be sure to 98 %."""
+WEAK = "who was half sure of something may be all but certain afterwards. A smaller epsilon protects better."
+
+
+def promise_words(privacy: Privacy, *, released: bool = True) -> list[str]:
+    """Say in plain words what is promised to a person, by a release or before there is one."""
+    epsilon, factor = float(privacy.epsilon), math.exp(min(float(privacy.epsilon), 700.0))
+    vouched = "whoever made the release vouches for that"
+    if privacy.person is not None:
+        whose = f"for all rows of one {privacy.person!r}, of which at most {privacy.rows_per_person} were kept"
+    elif privacy.rows_per_person > 1:
+        whose = f"for all their rows together, up to {privacy.rows_per_person} (nobody has more: {vouched})"
+    else:
+        whose = f"for their one row (nobody has more than one row: {vouched})"
+    if privacy.neighbours == "add-remove":
+        change = "Had that person not been in the table, or had one more joined it,"
+        size = "The number of rows is protected as well: "
+        size += "the one on this page has noise on it." if released else "it gets noise."
+    else:
+        change, size = "Had that person's rows said anything else,", "The number of rows is public, and exact."
+    which = "this very release" if released else "any release"
+    twice = (
+        " Of what the rows of a person say, who knows that the person is in the table may learn twice as much: from "
+        "one possibility to another it takes two steps, out of the table and in again."
+        if privacy.neighbours == "add-remove"
+        else ""
+    )
+    weak = f" This is a weak promise: {WEAK}" if epsilon > WEAK_ABOVE else ""
+    return [
+        f"The promise is made to every person, {whose}. {change} {which} could have come out as well: its chance "
+        f"would have been at most {factor:.3g} times larger or smaller. That factor is e to the power of epsilon, and "
+        f"epsilon is {epsilon:g}. It holds for every outcome and against everybody, whatever they know, have or will "
+        f"get (delta is 0). {size}",
+        "The picture shows how much anybody can learn of one person at the most, even somebody who knows the rows of "
+        f"everybody else: how sure they may be of something about that person, before and after.{twice}{weak}",
+    ]
+
+
+def belief_rows(privacies: Sequence[Privacy], befores: Sequence[float]) -> list[list[str]]:
+    """Return for each promise, or each belief before a release, what the beliefs after it may be."""
+    return [
+        [
+            f"{100 * before:g} %" if len(befores) > 1 else f"{float(privacy.epsilon):g}",
+            *(f"{show_percent(low)} to {show_percent(high)}" for low, high in beliefs(privacy, before).values()),
+        ]
+        for privacy in privacies
+        for before in befores
+    ]
+
+
+def belief_heads(privacy: Privacy, first: str) -> list[str]:
+    """Return the heads of a table of beliefs."""
+    return [first, *(f"{what}: from, to" for what in beliefs(privacy, 0.5))]
+
+
+def show_percent(share: float) -> str:
+    """Say how sure somebody is; never 100 %, which nobody is.
+
+    Examples:
+        >>> show_percent(0.731), show_percent(0.99995), show_percent(0.00001)
+        ('73 %', 'above 99.9 %', 'below 0.1 %')
+    """
+    if share >= 0.9995:
+        return "above 99.9 %"
+    return "below 0.1 %" if share < 0.001 else f"{100 * share:.3g} %" if share > 0.99 else f"{100 * share:.2g} %"
+
+
+def not_promised(privacy: Privacy) -> list[str]:
+    """Say what a reader might expect, and is not so."""
+    several = float(2 * privacy.epsilon)
+    return [
+        "That nothing can be learned about people in general. If the table shows that one thing goes with another, "
+        "that may be concluded of a person too, whether or not they are in it.",
+        f"That two releases cost as little as one: their epsilons add up. A second one like this makes {several:g}.",
+        "That groups are hidden as well as persons: for two people together the factor is squared, and so on.",
+    ]
+
+
+def what_is_lost(release: Any, columns: Sequence[ColumnPromise], typical: TypicalError | None) -> list[str]:
+    """Say what a release does not tell, in the order in which people ask."""
+    plan = release.plan
+    useful = [c for c in columns if 0 < c.best < 1]
+    texts = []
+    if useful:
+        worst, best = max(useful, key=lambda c: c.best), min(useful, key=lambda c: c.best)
+        said = [f"{one.name!r}: {one.words(one.best)}" for one in dict.fromkeys([best, worst])]
+        ends = "from the best column to the worst" if worst is not best else "at the most"
+        texts.append(f"Values are moved a little, on average over the rows, {ends}: {'; '.join(said)}.")
+        if typical is not None:
+            middle = sorted(spread.typical for spread in typical.columns.values())[len(typical.columns) // 2]
+            texts.append(f"Typically far less: about {100 * middle:.2g} % of a column's range, by estimate.")
+    blind = [c.name for c in columns if c.best >= 1]
+    if blind:
+        shown = ", ".join(repr(short(name, 30)) for name in blind[:5])
+        more = f" and {len(blind) - 5} more" if len(blind) > 5 else ""
+        texts.append(f"Nothing is guaranteed of {shown}{more}: too few rows, or too little epsilon.")
+    noise = rows_of_noise(plan)
+    texts.append(f"Small groups: a count of rows has noise of about ± {noise:,}. What rests on fewer rows is lost.")
+    if not plan.joint:
+        texts.append(
+            "Patterns of three columns and more, and of pairs that were not measured, are not promised at all."
+        )
+    return texts
+
+
+def rows_of_noise(plan: Promise) -> int:
+    """Return the standard deviation of the noise on the finest counts of a plan, in rows; of the middle column."""
+    scales = sorted(float(tree.scales[-1]) for tree in plan.trees if tree.scales)
+    if isinstance(plan, ColumnPlan) and plan.tree_pairs:
+        scales = [max([float(plan.tree_scale), *scales[len(scales) // 2 : len(scales) // 2 + 1]])]
+    scale = scales[len(scales) // 2] if scales else 0.0
+    return max(1, round(math.sqrt(2) * scale)) if scale else 0
+
+
+def describe_shares(v: Variable, shares: Any, own: Points) -> str:
+    """Say in words what a picture of a distribution shows."""
+    missing = f"; missing {100 * shares[-1]:.2g} %" if v.nullable else ""
+    if v.scale == "values":
+        order = np.argsort(-shares[: len(v.labels)], kind="stable")[:4]
+        most = ", ".join(f"{short(v.labels[i], 40)} {100 * shares[i]:.2g} %" for i in order)
+        return f"Bars of {v.name}; the most frequent: {most}{missing}."
+    if v.scale == "place":
+        best = np.unravel_index(int(np.argmax(shares[: math.prod(v.shape)])), v.shape)
+        lon, lat = (float((e[i] + e[i + 1]) / 2) for e, i in zip(v.edges, best, strict=True))
+        return f"Map of {v.name}; most rows near latitude {lat:.4g}, longitude {lon:.4g}{missing}."
+    present = own[~np.isnan(own[:, 0]), 0]
+    if not len(present):
+        return f"{v.name}: all values are missing."
+    low, middle, high = (v.show(float(x)) for x in np.quantile(present, (0.05, 0.5, 0.95)))
+    return f"Distribution of {v.name}; the median is {middle}, nine in ten lie from {low} to {high}{missing}."
+
+
+def plus_minus(band: Band) -> str:
+    """Say a band with as many digits as its error has.
+
+    Examples:
+        >>> plus_minus(Band(36350.2, 2512.0)), plus_minus(Band(38.6712, 0.1312)), plus_minus(Band(1.0, 0.0))
+        ('36,400 ± 2,500', '38.67 ± 0.13', '1 ± 0')
+    """
+    if not band.error > 0 or not math.isfinite(band.error):
+        return f"{band.value:.4g} ± {band.error:.2g}"
+    digits = 1 - math.floor(math.log10(band.error))
+    return " ± ".join(f"{round(x, digits):,.{max(0, digits)}f}" for x in (band.value, band.error))
+
+
+def exact(value: Fraction) -> str:
+    """Say a fraction, exactly where that is short."""
+    return str(value) if len(str(value)) <= 8 else f"{float(value):.6g}"
+
+
+GLOSSARY = [
+    ("epsilon", "How much one person may change the chances of what is released: by a factor of e^epsilon at most."),
+    ("add-remove", "The promise is about a person's rows being there or not; the number of rows is private."),
+    ("replace", "The promise is about what a person's rows say; the number of rows is public."),
+    ("W1 distance", "How far values have to be moved, on average over the rows, to turn one table into the other."),
+    ("guarantee", "A bound of the expected distance, from public values, known before the data were opened."),
+    (
+        "certificate",
+        "A bound of the distance of this release, from its noisy counts, which holds with high probability.",
+    ),
+    ("typical error", "An estimate by running the mechanism again on released rows. Not a bound."),
+    ("bits", "How much one column tells of another, by the released table of the pair: 0 for nothing."),
+]

@@ -30,6 +30,7 @@ from privmeasure.tables.derived_values import derive
 from privmeasure.tables.deriving import Derivation, derivations, needed_names
 from privmeasure.tables.expressions import names_in
 from privmeasure.tables.layout import Layout
+from privmeasure.tables.orders import rule_names
 from privmeasure.tables.persons import refuses_ids
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Schema:
             person
             | target
             | {
-                "format": schema_format(self.columns, self.person, self.target),
+                "format": schema_format(self.columns, self.person, self.target, self.never),
                 "columns": [{"name": name, **to_fields(column)} for name, column in self.columns.items()],
                 "groups": [list(group) for group in self.groups],
                 "never": list(self.never),
@@ -362,7 +363,7 @@ class Schema:
             if left := [source for source in needed if source not in outputs]:
                 raise ArgumentError(f"{name!r} is derived from {left[0]!r}, which is left out. Keep both, or neither.")
         groups = [group for group in self.groups if set(group) <= set(wanted)]
-        never = [rule for rule in self.never if _is_about(rule, wanted)]
+        never = [rule for rule in self.never if rule_names(rule, self.columns) <= set(wanted)]
         target = [name for name in self.target if name in wanted]
         return Schema(columns, groups=groups, never=never, person=self.person, target=target)
 
@@ -446,16 +447,6 @@ def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:
     except (pa.ArrowException, ReleaseFileError, TypeError, ValueError):
         return False  # a zone that is not known, or runs that Arrow cannot unroll
     return True
-
-
-def _is_about(rule: str, names: list[str]) -> bool:
-    """Say whether a rule is about these columns alone; one that cannot be read is kept, so that its error is told."""
-    from privmeasure.conditions.language import ConditionError, parse_condition
-
-    try:
-        return all(clause.name in names for clause in parse_condition(rule))
-    except ConditionError:
-        return True
 
 
 def _declared(

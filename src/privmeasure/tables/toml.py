@@ -13,6 +13,7 @@ from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
 from privmeasure.tables.columns.fields import ColumnError, UnfilledError, did_you_mean, told_on_a_screen
 from privmeasure.tables.columns.kinds import (
+    SECOND_FORMAT,
     Column,
     Spot,
     as_target,
@@ -23,6 +24,7 @@ from privmeasure.tables.columns.kinds import (
     schema_format,
     to_fields,
 )
+from privmeasure.tables.orders import is_order
 
 TOP = ("format", "person", "target", "columns", "group", "never")
 TABLES = ("columns", "group")
@@ -101,6 +103,9 @@ def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:
         groups = [tuple(group["columns"]) for group in tree.get("group", [])]
         found = Declared(columns, groups, tree.get("never", []), tree.get("person"), as_target(tree.get("target")))
         problems = disagreements(*found)
+        if tree["format"] < SECOND_FORMAT and any(is_order(rule, columns) for rule in found.never):
+            told = f"the schema compares two columns, which is of format {SECOND_FORMAT}: write it on the first line."
+            problems.append((("never",), told))
         if not problems:
             return found
     lines = key_lines(text)
@@ -252,7 +257,7 @@ def write_schema(
     target: Sequence[str],
 ) -> str:
     """Return the text of a schema file."""
-    parts = [f"format = {schema_format(columns, person, target)}\n"]
+    parts = [f"format = {schema_format(columns, person, target, never)}\n"]
     if person is not None:
         parts.append(f"person = {value_text(person)}\n")
     if target:

@@ -19,6 +19,7 @@ from privmeasure.tables.columns.numbers import Number
 from privmeasure.tables.columns.places import Place
 from privmeasure.tables.columns.times import Datetime, Time
 from privmeasure.tables.deriving import derivations
+from privmeasure.tables.orders import is_order
 
 __all__ = [
     "COLUMN_KINDS",
@@ -140,13 +141,18 @@ def _lists(value: Any) -> Any:
 
 
 SECOND_FORMAT = 2
-"""The format that has `person` and `target`: an older version would not honour them."""
+"""The format that has `person`, `target` and orders of columns: an older version would not honour them."""
 
 
-def schema_format(columns: Mapping[str, Column], person: str | None = None, target: Sequence[str] = ()) -> int:
+def schema_format(
+    columns: Mapping[str, Column],
+    person: str | None = None,
+    target: Sequence[str] = (),
+    never: Sequence[str] = (),
+) -> int:
     """Return the lowest format that has what a schema uses."""
-    first = SCHEMA_FORMATS[0] if person is None and not target else SECOND_FORMAT
-    return max([first, *(column.since for column in columns.values())])
+    plain = person is None and not target and not any(is_order(rule, columns) for rule in never)
+    return max([SCHEMA_FORMATS[0] if plain else SECOND_FORMAT, *(column.since for column in columns.values())])
 
 
 def format_problem(stated: Any, person: Any = None, target: Any = None) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privmeasure.conditions.sets import CELLS_AT_A_TIME, Fact, mixes
 from privmeasure.domains import Bools, Domain, Floats, Points, Product
 
-Written = Callable[[Floats], Sequence[NDArray[Any]]]
+WrittenAs = Callable[[Floats], Sequence[NDArray[Any]]]
 """From points of a column to its values as they are written: numbers, in every form in which they may be compared."""
 Ranges = tuple[Floats, Floats]
 """The lowest and the highest points of some cells."""
@@ -42,7 +42,7 @@ class ColumnOrder:
     two: tuple[int, int]
     sign: str
     shift: float
-    values: tuple[Written, Written]
+    values: tuple[WrittenAs, WrittenAs]
     steady: bool = True
 
     def broken(self, one: Floats, two: Floats) -> Bools:

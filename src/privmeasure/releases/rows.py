@@ -30,7 +30,7 @@ ESTIMATED_ON = 1 << 14
 """Points on which the share of a condition is estimated."""
 MOST_BROKEN = 0.5
 """The share of rows that break an order up to which they are merely left out: sampling takes twice as long at most."""
-PATIENCE = 8
+TRIES_IN_PLACE = 8
 """How often points of a row are drawn again in the same rank cells, for the sake of an order, before it is left out."""
 TOO_FEW = (
     f"Too few rows satisfy the conditions together with what can never occur: fewer than one in {MOST_TRIES}. Ask for "
@@ -110,7 +110,7 @@ class RowMaker:
         if first:
             in_threads(lambda i: place(first[i]), len(first), threads)
             wrong = np.flatnonzero(broken(self._orders, points, self._domain))
-            for _ in range(PATIENCE if self.patient and len(wrong) else 0):
+            for _ in range(TRIES_IN_PLACE if self.patient and len(wrong) else 0):
                 for j in (j for j in first if j not in ready):
                     points[wrong, self._domain.columns[j]] = self._in_ranks(j, drawn.cells[j].take(wrong), streams[j])
                 wrong = wrong[broken(self._orders, points.take(wrong, axis=0), self._domain)]

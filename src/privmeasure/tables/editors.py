@@ -56,7 +56,7 @@ def json_schema() -> dict[str, Any]:
                 },
             },
             "never": {
-                "description": "Combinations of values that cannot occur, as text.",
+                "description": "Combinations of values, and orders of two columns, that cannot occur, as text.",
                 "type": "array",
                 "items": {"type": "string"},
             },

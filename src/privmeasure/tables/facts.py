@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from privmeasure.conditions.language import Clause, ConditionError, Shifted, Value, parse_condition
-from privmeasure.conditions.orders import AnyFact, ColumnOrder, Written
+from privmeasure.conditions.orders import AnyFact, ColumnOrder, WrittenAs
 from privmeasure.conditions.possible import some_row
 from privmeasure.conditions.sets import Condition, Fact, Interval, part_of
 from privmeasure.domains import Bools, Categories, Circle, Domain, Integers, Nullable, Points
@@ -167,7 +167,7 @@ def _order(schema: Schema, text: str, types: Types | None) -> ColumnOrder:
         raise ConditionError(f"compares {name!r} with itself. Name two columns.")
     if two.sort != one.sort:
         raise ConditionError(
-            f"compares {name!r}, a {one.tag()}, with {other.name!r}, a {two.tag()}. Numbers can be compared with "
+            f"compares {name!r} ({one.tag()}) with {other.name!r} ({two.tag()}). Numbers can be compared with "
             "numbers, dates with dates, datetimes with datetimes, times with times. Put a text in single quotes."
         )
     if sign == "!=":
@@ -190,7 +190,7 @@ def _order(schema: Schema, text: str, types: Types | None) -> ColumnOrder:
     )
 
 
-def _written(columns: Sequence[DataColumn], stored: Types) -> tuple[Written, Written]:
+def _written(columns: Sequence[DataColumn], stored: Types) -> tuple[WrittenAs, WrittenAs]:
     """Return how points become values that are written; of times, if one alone has a zone, instants of both."""
     import pyarrow as pa
 
@@ -198,7 +198,7 @@ def _written(columns: Sequence[DataColumn], stored: Types) -> tuple[Written, Wri
     if len({getattr(plain_type(kind), "tz", None) is None for kind in kinds}) > 1:
         kinds = [pa.timestamp("us", "UTC")] * 2
 
-    def of(column: DataColumn, kind: pa.DataType) -> Written:
+    def of(column: DataColumn, kind: pa.DataType) -> WrittenAs:
         return lambda points: column.written(points[:, None], kind)
 
     return of(columns[0], kinds[0]), of(columns[1], kinds[1])

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from privmeasure.conditions.language import SHIFT, Clause, ConditionError, Shifted, Word, parse_condition, shifted
 from privmeasure.tables.columns.base import AnyColumn, DataColumn
 
-DAYS = {"": 1, "d": 1, "day": 1, "days": 1, "week": 7, "weeks": 7}
-SECOND = 10**6
-"""In microseconds, to which dates with times are compared."""
-LENGTHS = {
+DAY_UNITS = {"": 1, "d": 1, "day": 1, "days": 1, "week": 7, "weeks": 7}
+MICROSECONDS = 10**6
+"""Of a second: dates with times are compared in them."""
+TIME_UNITS = {
     "us": 1,
     "ms": 1000,
-    **dict.fromkeys(("s", "sec", "second", "seconds"), SECOND),
-    **dict.fromkeys(("min", "minute", "minutes"), 60 * SECOND),
-    **dict.fromkeys(("h", "hour", "hours"), 3600 * SECOND),
-    **dict.fromkeys(("d", "day", "days"), 86400 * SECOND),
-    **dict.fromkeys(("week", "weeks"), 7 * 86400 * SECOND),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), MICROSECONDS),
+    **dict.fromkeys(("min", "minute", "minutes"), 60 * MICROSECONDS),
+    **dict.fromkeys(("h", "hour", "hours"), 3600 * MICROSECONDS),
+    **dict.fromkeys(("d", "day", "days"), 86400 * MICROSECONDS),
+    **dict.fromkeys(("week", "weeks"), 7 * 86400 * MICROSECONDS),
 }
 
 
@@ -76,7 +76,7 @@ def shift_in(one: DataColumn, two: DataColumn, by: Shifted) -> float:
                 f"adds {by.by:g} {by.unit!r} to {by.name!r}: leave the unit out, numbers have their own."
             )
         return by.by
-    known = DAYS if one.sort == "date" else LENGTHS
+    known = DAY_UNITS if one.sort == "date" else TIME_UNITS
     if by.by and by.unit.lower() not in known:
         listed = "day, days, week" if one.sort == "date" else "s, min, h, day"
         raise ConditionError(

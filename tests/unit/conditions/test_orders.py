@@ -155,10 +155,10 @@ ODD = STAY | {
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("discharged < age", "compares 'discharged', a date, with 'age', a integer"),
-        ("discharged < when", "a date, with 'when', a datetime"),
-        ("discharged < sex", "with 'sex', a category"),
-        ("age < home", "with 'home', a place"),
+        ("discharged < age", "compares 'discharged' (date) with 'age' (integer)"),
+        ("discharged < when", "(date) with 'when' (datetime)"),
+        ("discharged < sex", "with 'sex' (category)"),
+        ("age < home", "with 'home' (place)"),
         ("age < note", "names the column 'note', which is constant or dropped"),
         ("age < decade", "names the derived column 'decade'"),
         ("decade < age", "names the derived column 'decade'"),

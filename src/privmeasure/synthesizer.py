@@ -1,6 +1,6 @@
 """The facade: plan, fit, sample, save."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -106,6 +106,8 @@ class Synthesizer:
         self.privacy = Privacy(epsilon, neighbours, rows_per_person, person)
         self._facts = () if self.schema is None else forbidden_pairs(self.schema)
         chosen, self.choice = self._choose(mechanism, recipe, depth)
+        if self.schema is not None and self.schema.target:
+            self.choice += f"; {_aimed(self.schema.target, chosen)}"
         self.domain: Domain = space if not isinstance(space, Schema) else space.domain
         if chosen == "psmm" and recipe not in (DEFAULT, CENTRED):
             raise ArgumentError("recipe is for mechanism='pmm'; with 'psmm' only its placement can be chosen.")
@@ -169,7 +171,8 @@ class Synthesizer:
         if recipe != DEFAULT or depth is not None:
             raise ArgumentError("recipe and depth are for mechanism='pmm'; with 'columns' each column has its own.")
         domain = self._params["space"] if self.schema is None else self.schema.node_domain
-        return ColumnTree(domain, self.privacy, rows=rows, threads=threads, facts=self._facts)
+        targets = () if self.schema is None else self.schema.target_nodes
+        return ColumnTree(domain, self.privacy, rows=rows, threads=threads, facts=self._facts, targets=targets)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments that the synthesizer was made with, as scikit-learn does."""
@@ -464,6 +467,14 @@ class Synthesizer:
         else:
             parts.append(html_table([["space", self.domain]]))
         return "".join(parts)
+
+
+def _aimed(target: Sequence[str], mechanism: MechanismName) -> str:
+    """Say what a target changes."""
+    names = " and ".join(map(repr, target))
+    if mechanism == "columns":
+        return f"pairs with {names} are chosen first, then those beside it"
+    return f"the target {names} changes nothing, as all columns are measured together"
 
 
 def _bare(error: BaseException) -> BaseException:

@@ -66,7 +66,9 @@ def inspect(
     if not loaded.private:
         voice.warn(NOT_PRIVATE)
     facts = () if schema is None else schema.never
-    voice.tell("\n".join([str(loaded.plan), _identity(loaded.origin, digest), *(f"never      {f}" for f in facts)]))
+    aims = () if schema is None else schema.target
+    said = [*(f"never      {fact}" for fact in facts), *(f"target     {name}" for name in aims)]
+    voice.tell("\n".join([str(loaded.plan), _identity(loaded.origin, digest), *said]))
     if schema is None and certified is not None:
         voice.tell(str(certified))
     if columns and voice.in_words:

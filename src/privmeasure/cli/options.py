@@ -68,6 +68,16 @@ Columns = Annotated[
     str | None,
     typer.Option("--columns", metavar="a,b,c", help="Only these columns of the schema: fewer columns, finer cells."),
 ]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="A column that people will predict, in the place of the schema's target: pairs with it are chosen first. "
+        "Give it again for another.",
+        show_default=False,
+    ),
+]
 MechanismOption = Annotated[
     str,
     typer.Option(

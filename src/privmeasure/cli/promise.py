@@ -23,6 +23,7 @@ class Chosen(NamedTuple):
 
     rows_per_person: options.RowsPerPerson = 1
     columns: options.Columns = None
+    target: options.Targets = None
     mechanism: options.MechanismOption = "auto"
     depth: options.Depth = None
 
@@ -34,6 +35,8 @@ def promise(
     from privmeasure.synthesizer import Synthesizer
 
     declared = open_schema(asked.schema, chosen.columns)
+    if chosen.target:
+        declared = declared.aiming_at(chosen.target)
     synthesizer = Synthesizer(
         declared,
         epsilon=options.read_epsilon(asked.epsilon),

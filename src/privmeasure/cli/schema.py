@@ -138,6 +138,8 @@ def _show_changes(declared: "Schema", changes: "ConfidentialChanges") -> None:
     print("A word such as NA is not read as a number or date, and is a value that is not declared in a category.")
     for name, different in changes.derived.items():
         print(f"{different:,} rows of {name!r} differ from what is derived for them.")
+    for rule, wrong in changes.never.items():
+        print(f"{wrong:,} rows have what can never be: {rule}")
     if changes.persons is not None:
         _show_persons(changes.persons.to_json())
 

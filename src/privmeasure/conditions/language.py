@@ -1,7 +1,7 @@
 """The small language of conditions: "age >= 30 and sex = 'F'". Text in, clauses out; nothing is known of a schema here.
 
 condition = clause { "and" clause }
-clause    = name ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) value
+clause    = name ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) ( value | name ( "+" | "-" ) number [ word ] )
           | name [ "not" ] "in" "(" value { "," value } ")"  |  name "is" [ "not" ] ( "null" | "missing" )
 name      = a word, or any text in double quotes or backticks
 value     = a number, true, false, a word, or text in quotes (a quote inside is written twice)
@@ -12,13 +12,34 @@ from dataclasses import dataclass
 
 from privmeasure.errors import ArgumentError
 
-Value = str | float | int | bool
+
+class Word(str):
+    """A value that may be meant as the name of a column: a bare word, or text in double quotes or backticks."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """The value of another column, plus a number of units: "admitted + 30 min"."""
+
+    name: str
+    by: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        """Show it as it was written."""
+        return f"{self.name} {'-' if self.by < 0 else '+'} {abs(self.by):g} {self.unit}".rstrip()
+
+
+Value = str | float | int | bool | Shifted
 
 SIGNS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 TOKEN = re.compile(
     r"""\s*(?:(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`)|(?P<sign><=|>=|<>|!=|==|=|<|>)|(?P<mark>[(),])"""
     r"""|(?P<word>[^\s'"`<>=!(),]+))"""
 )
+SHIFT = re.compile(r"([+-])\s*(\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})\s*([^\W\d_]*)")
 LONGEST_CONDITION = 10_000
 """Characters of a condition."""
 
@@ -81,7 +102,7 @@ def _clause(tokens: list[tuple[str, str]], text: str) -> Clause:
     name = _unquoted(name) if kind == "quoted" else name
     kind, sign = _next(tokens, "a comparison such as =")
     if kind == "sign":
-        return Clause(name, SIGNS[sign], (_value(*_next(tokens, "a value")),))
+        return Clause(name, SIGNS[sign], (_shifted(_value(*_next(tokens, "a value")), tokens),))
     if kind == "word" and sign.lower() == "is":
         return _missing(name, tokens)
     negated = kind == "word" and sign.lower() == "not"
@@ -90,6 +111,27 @@ def _clause(tokens: list[tuple[str, str]], text: str) -> Clause:
     if kind == "word" and sign.lower() == "in":
         return Clause(name, "!=" if negated else "=", _list(tokens))
     raise ConditionError(f"has {sign!r} after {name!r}, where =, !=, <, <=, >, >=, in or is was expected.")
+
+
+def _shifted(value: Value, tokens: list[tuple[str, str]]) -> Value:
+    """Return a value, or a column plus a number if such a thing follows: "+ 30 min", "+30 min", "+30min"."""
+    if not isinstance(value, Word) or not tokens or tokens[0][0] != "word" or tokens[0][1][0] not in "+-":
+        return value
+    _, text = tokens.pop(0)
+    if text in "+-":
+        text += _next(tokens, "a number")[1]
+    if tokens and tokens[0][0] == "word" and tokens[0][1].lower() != "and":
+        text += f" {tokens.pop(0)[1]}"
+    found = SHIFT.fullmatch(text)
+    if found is None:
+        raise ConditionError(f'has {text!r} after {value!r}, where a number was expected, like "+ 30" or "+ 30 min".')
+    return shifted(value, found)
+
+
+def shifted(name: str, found: re.Match[str]) -> Shifted:
+    """Return a column plus the number that `SHIFT` found."""
+    by = float(found[2]) if "." in found[2] else int(found[2])
+    return Shifted(str(name), -by if found[1] == "-" else by, found[3])
 
 
 def _missing(name: str, tokens: list[tuple[str, str]]) -> Clause:
@@ -115,7 +157,7 @@ def _list(tokens: list[tuple[str, str]]) -> tuple[Value, ...]:
 
 def _value(kind: str, token: str) -> Value:
     if kind == "quoted":
-        return _unquoted(token)
+        return _unquoted(token) if token[0] == "'" else Word(_unquoted(token))
     if kind != "word":
         raise ConditionError(f"has {token!r} where a value was expected.")
     if token.lower() in ("true", "false"):
@@ -124,7 +166,7 @@ def _value(kind: str, token: str) -> Value:
         return int(token)
     if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", token):
         return float(token)
-    return token
+    return Word(token)
 
 
 def _unquoted(token: str) -> str:

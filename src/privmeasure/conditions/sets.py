@@ -63,7 +63,7 @@ class Condition:
         Where cells mix missing and present values all are possible and none is certain.
         """
         possible, certain = np.ones(1 << level, bool), np.zeros(1 << level, bool)
-        if _mixes(space, self.coordinate, level):
+        if mixes(space, self.coordinate, level):
             return possible, certain
         for start in range(0, 1 << level, CELLS_AT_A_TIME):
             codes = np.arange(start, min(start + CELLS_AT_A_TIME, 1 << level), dtype=np.uint64)
@@ -124,12 +124,12 @@ def part_of(space: Domain, coordinate: int) -> tuple[int, Domain, int]:
     return i, space.factors[i], coordinate - space.columns[i].start
 
 
-def _mixes(space: Domain, coordinate: int, level: int) -> bool:
+def mixes(space: Domain, coordinate: int, level: int) -> bool:
     """Say whether a cell of a level holds missing and present values of a coordinate: its part was not cut yet."""
     if not isinstance(space, Product):
         return isinstance(space, Nullable) and level == 0
     i, factor, at = part_of(space, coordinate)
-    return _mixes(factor, at, space.cuts(level)[i])
+    return mixes(factor, at, space.cuts(level)[i])
 
 
 def apart(facts: Sequence[Fact], spaces: Sequence[Domain]) -> dict[int, Any]:
@@ -146,14 +146,6 @@ def apart(facts: Sequence[Fact], spaces: Sequence[Domain]) -> dict[int, Any]:
         return lambda level: [c.cells(spaces[column], level)[1] for c in named[column]]
 
     return {column: sets(column) for column in named}
-
-
-def broken(facts: Sequence[Fact], points: Points, domain: Product) -> Bools:
-    """Say which rows contradict a fact."""
-    wrong = np.zeros(len(points), bool)
-    for one, two in facts:
-        wrong |= one.holds(points[:, domain.columns[one.column]]) & two.holds(points[:, domain.columns[two.column]])
-    return wrong
 
 
 def by_column(conditions: Sequence[Condition]) -> Mapping[int, tuple[Condition, ...]]:

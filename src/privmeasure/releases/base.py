@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from privmeasure.conditions.sets import Condition, Fact
+from privmeasure.conditions.orders import AnyFact
+from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Domain, Points, Product
 from privmeasure.origin import Origin
 from privmeasure.plans.promise import Promise
@@ -105,13 +106,13 @@ class Measure(Release, Protocol):
         threads: int | None,
         then: Callable[[Points], Any],
         where: Sequence[Condition],
-        facts: Sequence[Fact],
+        facts: Sequence[AnyFact],
         factors: Product,
     ) -> Iterator[Any]:
         """Yield `then` of rows that satisfy conditions and break no fact, in pieces; both are about those factors."""
         ...
 
-    def keeping(self, facts: tuple[Fact, ...]) -> "Measure":
+    def keeping(self, facts: tuple[AnyFact, ...]) -> "Measure":
         """Return the measure that knows what can never occur, if its own rows follow from that; else itself."""
         ...
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure import domains
-from privmeasure.conditions.sets import Condition, Fact
+from privmeasure.conditions.orders import AnyFact
+from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Cells, Domain, Floats, Points, Product, column_units
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.errors import ArgumentError, ReleaseFileError
@@ -117,7 +118,7 @@ class CellMeasure:
         threads: int | None,
         then: Callable[[Points], Any],
         where: Sequence[Condition],
-        facts: Sequence[Fact],
+        facts: Sequence[AnyFact],
         factors: Product,
     ) -> Iterator[Any]:
         """Yield `then` of rows that satisfy conditions and break no fact, in pieces; others are left out."""
@@ -126,7 +127,7 @@ class CellMeasure:
         rows = choose_rows(self, n, seed=seed, order=order, threads=threads, where=where, facts=facts, factors=factors)
         return map(then, rows)
 
-    def keeping(self, facts: tuple[Fact, ...]) -> "CellMeasure":
+    def keeping(self, facts: tuple[AnyFact, ...]) -> "CellMeasure":
         """Return itself: rows that break a fact are left out, see `chosen`."""
         return self
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from privmeasure.conditions.sets import Condition, Fact, broken
+from privmeasure.conditions.orders import AnyFact, broken
+from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Bools, Points, Product
 from privmeasure.errors import ArgumentError, NoRowsError
 from privmeasure.releases.base import Measure, Order
@@ -32,7 +33,7 @@ def satisfy(points: Points, where: Sequence[Condition], factors: Product) -> Boo
     return fine
 
 
-def keep_rows(points: Points, facts: Sequence[Fact], where: Sequence[Condition], factors: Product) -> Bools:
+def keep_rows(points: Points, facts: Sequence[AnyFact], where: Sequence[Condition], factors: Product) -> Bools:
     """Say which rows break no fact and satisfy all conditions."""
     return ~broken(facts, points, factors) & satisfy(points, where, factors)
 
@@ -72,7 +73,7 @@ def choose_rows(
     order: Order,
     threads: int | None,
     where: Sequence[Condition],
-    facts: Sequence[Fact],
+    facts: Sequence[AnyFact],
     factors: Product,
 ) -> Iterator[Points]:
     """Yield rows of a measure that satisfy the conditions and break no fact; others are left out.

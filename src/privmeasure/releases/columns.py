@@ -3,7 +3,7 @@
 This room is public. It cannot reach counts, sources or the data: nothing here can leak, however it is used.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privmeasure.conditions.orders import AnyFact, ColumnOrder
 from privmeasure.conditions.sets import Condition, Fact
-from privmeasure.domains import Domain, Floats, Points, Product, write_domain
+from privmeasure.domains import Bools, Domain, Floats, Points, Product, write_domain
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, ReleaseFileError
@@ -46,7 +47,8 @@ class ColumnsMeasure:
 
     `ranks[j]` gives every cell of column j its rank cell, on which pairs were measured. `facts` are combinations of two
     columns that never occur: they are public, are kept in every row, and come before released margins where the two
-    contradict each other. Two columns of one group may be meant too: see `RowMaker`.
+    contradict each other. Two columns of one group may be meant too: see `RowMaker`. Orders between columns are about
+    values, which a schema knows: they are not in the file, and a release of a table brings them (`keeping`).
 
     Guarantee:  each column has its own, `plan.columns[j].guarantee`, about the released measure of the column, from
                 which rows differ where facts override it; nothing is promised for the joint distribution
@@ -58,7 +60,7 @@ class ColumnsMeasure:
     ranks: tuple[NDArray[np.int64], ...]
     pairs: tuple[Pair, ...]
     private: bool
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[AnyFact, ...] = ()
     origin: Origin | None = None
 
     @property
@@ -79,8 +81,16 @@ class ColumnsMeasure:
     @cached_property
     def model(self) -> Model:
         """The distribution of rank cells that follows from columns, pairs and facts."""
+        maker = self._maker
+        model = self._model(maker.forbidden())
+        if maker.often_broken(model):
+            maker.patient = True
+            return self._model(maker.forbidden())
+        return model
+
+    def _model(self, forbidden: Mapping[tuple[int, int], Bools]) -> Model:
         margins = self._maker.margins  # of the columns as they are released, but for what facts inside groups forbid
-        return Model.of_pairs(margins, self.pairs, self.total, forbidden=self._maker.forbidden())
+        return Model.of_pairs(margins, self.pairs, self.total, forbidden=forbidden)
 
     @cached_property
     def _maker(self) -> RowMaker:
@@ -164,15 +174,19 @@ class ColumnsMeasure:
         threads: int | None,
         then: Callable[[Points], Any],
         where: Sequence[Condition],
-        facts: Sequence[Fact],
+        facts: Sequence[AnyFact],
         factors: Product,
     ) -> Iterator[Any]:
         """Yield `then` of rows that satisfy conditions, in pieces; all keep the facts that the measure knows."""
         return self.blocks(n, seed=seed, order=order, threads=threads, then=then, where=where)
 
-    def keeping(self, facts: tuple[Fact, ...]) -> "ColumnsMeasure":
-        """Return the measure whose rows keep the facts, if it knows none yet."""
-        return replace(self, facts=facts) if facts and not self.facts else self
+    def keeping(self, facts: tuple[AnyFact, ...]) -> "ColumnsMeasure":
+        """Return the measure whose rows keep the facts: those of its file, if it has any, and all orders."""
+        orders = tuple(fact for fact in facts if isinstance(fact, ColumnOrder))
+        if self.facts and not orders:
+            return self
+        known, told = (tuple(f for f in all_ if not isinstance(f, ColumnOrder)) for all_ in (self.facts, facts))
+        return replace(self, facts=(*(known or told), *orders)) if facts else self
 
     # -------------------------------------------------------------------------------------------------------- answers
 
@@ -296,7 +310,7 @@ class ColumnsMeasure:
             "plan": self.plan.to_json(),
             "recipe": self.columns[0].recipe,
         } | ({} if self.origin is None else self.origin.to_json())
-        facts = [[condition.to_json() for condition in fact] for fact in self.facts]
+        facts = [[c.to_json() for c in fact] for fact in self.facts if not isinstance(fact, ColumnOrder)]
         return header | {"facts": facts} if facts else header
 
     def _parts(self) -> list[tuple[dict[str, Any], files.Part]]:

@@ -1,12 +1,14 @@
 """From rank cells to rows: cells inside the rank cells, points inside the cells; facts and conditions kept exactly."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.conditions.sets import Condition, Fact, by_column
+from privmeasure.conditions.orders import AnyFact, ColumnOrder, Ranges, breaks, broken, factors_of, forbidden_cells
+from privmeasure.conditions.sets import Condition, by_column, mixes
 from privmeasure.domains import Bools, Floats, Points, Product
 from privmeasure.errors import ArgumentError, NoRowsError
 from privmeasure.model.drawing import draw, inside
@@ -26,6 +28,10 @@ gives the same rows wherever it is loaded.
 """
 ESTIMATED_ON = 1 << 14
 """Points on which the share of a condition is estimated."""
+MOST_BROKEN = 0.5
+"""The share of rows that break an order up to which they are merely left out: sampling takes twice as long at most."""
+TRIES_IN_PLACE = 8
+"""How often points of a row are drawn again in the same rank cells, for the sake of an order, before it is left out."""
 TOO_FEW = (
     f"Too few rows satisfy the conditions together with what can never occur: fewer than one in {MOST_TRIES}. Ask for "
     "something more likely, or sample without conditions and choose."
@@ -53,11 +59,14 @@ class RowMaker:
         columns: Sequence[CellMeasure],
         ranks: Sequence[Groups],
         masses: Sequence[Floats],
-        facts: Sequence[Fact] = (),
+        facts: Sequence[AnyFact] = (),
     ) -> None:
         """Take the released columns, their ranks, the masses of all their cells, and what can never occur."""
         self._domain, self._columns, self._ranks, self._facts = domain, columns, ranks, facts
-        self._own = [[fact for fact in facts if fact[0].column == fact[1].column == j] for j in range(len(columns))]
+        self._own = [[fact for fact in facts if factors_of(fact) == (j, j)] for j in range(len(columns))]
+        self.patient = False
+        """Whether most rows would break an order, so that the model and the points give way: see `often_broken`."""
+        self._orders = [f for f in facts if isinstance(f, ColumnOrder) and f.one[0] != f.two[0]]
         self._masses = [self._left(j, mass) for j, mass in enumerate(masses)]
         self.margins = [np.bincount(g, weights=m).astype(np.float64) for g, m in zip(ranks, self._masses, strict=True)]
         # a rank cell that has nothing left is never drawn, but must have cells: its own masses, or any
@@ -72,8 +81,7 @@ class RowMaker:
             return mass
         column, left = self._columns[j], mass.copy()
         for fact in self._own[j]:
-            one, two = (condition.cells(column.domain, column.level)[1] for condition in fact)
-            left[one & two] = 0
+            left[forbidden_cells(fact, column.domain, column.level)] = 0
         if not left.any():
             raise NoRowsError(
                 "The release has rows only where the facts of its schema (never) forbid them: the data contradict the "
@@ -82,16 +90,34 @@ class RowMaker:
         return np.asarray(left * (mass.sum() / left.sum()), np.float64)
 
     def points(self, drawn: Drawn, rng: np.random.Generator, threads: int) -> Points:
-        """Return a point for every row; each column has a stream of its own, so threads change nothing."""
-        count = len(drawn.cells[0])
-        points, ready = np.empty((count, self._domain.width)), drawn.points or {}
-        streams = rng.spawn(len(self._columns))
+        """Return a point for every row that breaks no order between columns.
+
+        Each column has a stream of its own, so threads change nothing. Columns with an order come first: rows that
+        break it need no others. A patient maker first draws their points again in the same rank cells.
+        """
+        ready, streams = drawn.points or {}, rng.spawn(len(self._columns))
+        points, rows = np.empty((len(drawn.cells[0]), self._domain.width)), np.arange(len(drawn.cells[0]))
 
         def place(j: int) -> None:
             where = points[:, self._domain.columns[j]]
-            where[:] = ready[j] if j in ready else self._in_ranks(j, drawn.cells[j], streams[j])
+            whole = len(rows) == len(drawn.cells[j])
+            if j in ready:
+                where[:] = ready[j] if whole else ready[j].take(rows, axis=0)
+            else:
+                where[:] = self._in_ranks(j, drawn.cells[j] if whole else drawn.cells[j].take(rows), streams[j])
 
-        in_threads(place, len(self._columns), threads)
+        first = sorted({j for order in self._orders for j in factors_of(order)})
+        if first:
+            in_threads(lambda i: place(first[i]), len(first), threads)
+            wrong = np.flatnonzero(broken(self._orders, points, self._domain))
+            for _ in range(TRIES_IN_PLACE if self.patient and len(wrong) else 0):
+                for j in (j for j in first if j not in ready):
+                    points[wrong, self._domain.columns[j]] = self._in_ranks(j, drawn.cells[j].take(wrong), streams[j])
+                wrong = wrong[broken(self._orders, points.take(wrong, axis=0), self._domain)]
+            rows = np.delete(rows, wrong)
+            points = points.take(rows, axis=0)
+        rest = [j for j in range(len(self._columns)) if j not in first]
+        in_threads(lambda i: place(rest[i]), len(rest), threads)
         return points
 
     def _in_ranks(self, j: int, ranked: RankCells, rng: np.random.Generator) -> Points:
@@ -133,7 +159,9 @@ class RowMaker:
             if tried > MOST_TRIES * max(n, FEWEST_TRIED):
                 raise ArgumentError(TOO_FEW) if where else NoRowsError(NO_ROWS)
             share = max(1 / MOST_TRIES, 1 - left / max(1, tried))
-            count = min(max(FEWEST_TRIED, int(1.2 * left / share)), MOST_AT_ONCE)
+            tries = left / share
+            tries += 5 * math.sqrt(tries) if self._orders else 0.2 * tries  # orders leave out many, so not a fifth more
+            count = min(max(FEWEST_TRIED, int(tries)), MOST_AT_ONCE)
             more = self.points(drawn(count), rng, threads)
             more = more[self._fine(more, where)][:left]
             found.append(more)
@@ -141,7 +169,8 @@ class RowMaker:
         return np.concatenate(found)
 
     def _fine(self, points: Points, where: Sequence[Condition]) -> Bools:
-        return keep_rows(points, self._facts, where, self._domain)
+        """Say which rows break no other fact, and satisfy all conditions."""
+        return keep_rows(points, [fact for fact in self._facts if fact not in self._orders], where, self._domain)
 
     # ---------------------------------------------------------------------------------------------------- conditions
 
@@ -250,17 +279,54 @@ class RowMaker:
 
     # --------------------------------------------------------------------------------------------------------- facts
 
+    def often_broken(self, model: Model) -> bool:
+        """Say whether most rows of a model break an order, so that they should not be waited for.
+
+        Rows that break orders are left out, and the law is exactly the model's given the orders. Where that would take
+        more than twice as long, the maker is to be `patient`: no pair of rank cells is drawn that has no row, and
+        points are drawn in rank cells until they keep the orders, so that the released margins stay. The rows that
+        decide are always the same.
+        """
+        if not self._orders:
+            return False
+        rng = np.random.default_rng(0)
+        kept = self.points(Drawn(model.sample(ESTIMATED_ON, rng)), rng, 1)
+        return len(kept) < (1 - MOST_BROKEN) * ESTIMATED_ON
+
     def forbidden(self) -> dict[tuple[int, int], Bools]:
-        """Return for pairs of columns which combinations of rank cells contradict a fact in all their rows."""
+        """Return for pairs of columns which combinations of rank cells contradict a fact in all their rows.
+
+        Only a patient maker counts orders among the facts.
+        """
         masks: dict[tuple[int, int], Bools] = {}
-        for one, two in (fact for fact in self._facts if fact[0].column != fact[1].column):
-            mask = np.outer(self._whole_ranks(one), self._whole_ranks(two))
+        across = [fact for fact in self._facts if len(set(factors_of(fact))) == 2]
+        for fact in (fact for fact in across if self.patient or fact not in self._orders):
+            if isinstance(fact, ColumnOrder):
+                mask = fact.certain(*map(self._rank_ranges, (fact.one, fact.two)), every_pair=True)
+            else:
+                mask = np.outer(*map(self._whole_ranks, fact))
             if mask.any():
-                pair = one.column, two.column
+                pair = factors_of(fact)
                 if pair[0] > pair[1]:
                     pair, mask = (pair[1], pair[0]), mask.T
                 masks[pair] = masks[pair] | mask if pair in masks else mask
         return masks
+
+    def _rank_ranges(self, place: tuple[int, int]) -> Ranges:
+        """Return the lowest and the highest points of the rank cells of a column: NaN where some are missing."""
+        j, at = place
+        column, masses, ranks = self._columns[j], self._masses[j], self._ranks[j]
+        count = len(self.margins[j])
+        if mixes(column.domain, at, column.level):
+            return np.full(count, np.nan), np.full(count, np.nan)
+        cells = np.flatnonzero(masses > 0)
+        low, high = (side[:, at] for side in column.domain.extent(cells.astype(np.uint64), column.level))
+        lows, highs = np.full(count, np.inf), np.full(count, -np.inf)
+        with np.errstate(invalid="ignore"):  # NaN, the missing, stays
+            np.minimum.at(lows, ranks[cells], low)
+            np.maximum.at(highs, ranks[cells], high)
+        lows[lows == np.inf] = highs[highs == -np.inf] = np.nan  # nothing is there
+        return lows, highs
 
     def _whole_ranks(self, condition: Condition) -> Bools:
         """Return the rank cells all of whose mass is meant."""
@@ -270,11 +336,11 @@ class RowMaker:
         return np.asarray((other == 0) & (np.bincount(self._ranks[j], weights=self._masses[j]) > 0), bool)
 
 
-def _breaks(facts: Sequence[Fact], points: Points) -> Bools:
+def _breaks(facts: Sequence[AnyFact], points: Points) -> Bools:
     """Say which points of one factor contradict a fact about two of its columns."""
     wrong = np.zeros(len(points), bool)
-    for one, two in facts:
-        wrong |= one.holds(points) & two.holds(points)
+    for fact in facts:
+        wrong |= breaks(fact, lambda _: points)
     return wrong
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privmeasure.conditions.sets import Fact
+from privmeasure.conditions.orders import AnyFact
 from privmeasure.domains import Points
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.hints import hinted
@@ -26,7 +26,7 @@ from privmeasure.releases.choosing import enough
 from privmeasure.releases.sampling import check_draw
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.columns.fields import did_you_mean
-from privmeasure.tables.facts import asked, forbidden_pairs
+from privmeasure.tables.facts import asked, column_orders, forbidden_pairs
 from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ class TableRelease:
         object.__setattr__(self, "measure", self.measure.keeping(self.facts))
 
     @cached_property
-    def facts(self) -> tuple[Fact, ...]:
-        """What the schema says can never occur, which every sampled row honours."""
-        return forbidden_pairs(self.schema)
+    def facts(self) -> tuple[AnyFact, ...]:
+        """What the schema says can never occur, which every sampled row honours, as it is written."""
+        return (*forbidden_pairs(self.schema), *column_orders(self.schema, types=self._storage()))
 
     @property
     def plan(self) -> Promise:

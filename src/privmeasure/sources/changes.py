@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privmeasure.conditions.orders import broken
 from privmeasure.privacy import COMPARED_ROWS_PER_PERSON
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.tables.columns.base import Changes
 from privmeasure.tables.derived_values import differs
+from privmeasure.tables.facts import facts_by_rule
 from privmeasure.tables.persons import read_ids
 
 if TYPE_CHECKING:
@@ -77,14 +79,15 @@ class ConfidentialChanges:
         cells: Mapping[str, int],
         derived: Mapping[str, int] | None = None,
         persons: ConfidentialPersons | None = None,
+        never: Mapping[str, int] | None = None,
     ) -> None:
         """Keep the counts.
 
         `cells` is how many cells of a row each column has, `derived` are the rows in which a derived column of the
-        table has another value.
+        table has another value, `never` those that have what the schema says can never be.
         """
         self.rows, self.columns, self.unread, self.cells = rows, dict(columns), unread, dict(cells)
-        self.derived, self.persons = dict(derived or {}), persons
+        self.derived, self.persons, self.never = dict(derived or {}), persons, dict(never or {})
 
     def shares(self, name: str) -> dict[str, float]:
         """Return which share of a column's cells is missing, not read, clamped. A place has two cells for each row."""
@@ -108,6 +111,7 @@ class ConfidentialChanges:
             },
             "shares": {name: self.shares(name) for name in self.columns},
             "derived": {name: {"different": rows} for name, rows in self.derived.items()},
+            "never": {rule: {"broken": rows} for rule, rows in self.never.items()},
         } | ({} if self.persons is None else {"person": self.persons.to_json()})
 
     def __repr__(self) -> str:
@@ -142,9 +146,15 @@ def count_changes(
     """
     rows, tallies, derived = 0, {name: Changes() for name in schema.data}, dict.fromkeys(schema.derived, 0)
     persons = None if schema.person is None else ConfidentialPersons()
+    facts = facts_by_rule(schema)
+    never = dict.fromkeys(facts, 0)
     for batch in batches:
         derived = {name: rows for name, rows in derived.items() if name in batch.schema.names}
         rows += batch.num_rows  # private counts: they leave only in a value that is stamped
+        if facts:
+            points = schema.encode(batch)
+            for rule, fact in facts.items():
+                never[rule] += int(np.count_nonzero(broken([fact], points, schema.node_domain)))
         if present := [name for name in derived if name in batch.schema.names]:
             made = schema.derive(schema.encode(batch))
             for name in present:
@@ -154,7 +164,9 @@ def count_changes(
         if persons is not None:
             persons.add(batch.column(schema.person))
     cells = {name: len(column.sources(name)) for name, column in schema.data.items()}
-    return ConfidentialChanges(rows, tallies, UnreadRows() if unread is None else unread, cells, derived, persons)
+    return ConfidentialChanges(
+        rows, tallies, UnreadRows() if unread is None else unread, cells, derived, persons, never
+    )
 
 
 def _whole(batch: "pa.RecordBatch | pa.Table", name: str) -> "pa.Array":

@@ -14,7 +14,7 @@ def json_schema() -> dict[str, Any]:
 
     Examples:
         >>> sorted(json_schema()["properties"])
-        ['columns', 'format', 'group', 'never', 'person']
+        ['columns', 'format', 'group', 'never', 'person', 'target']
     """
     (_, *_), definitions = msgspec.json.schema_components(list(COLUMN_KINDS.values()), ref_template="#/$defs/{name}")
     for kind in COLUMN_KINDS.values():
@@ -35,6 +35,10 @@ def json_schema() -> dict[str, Any]:
                 "description": "The dropped column that says whose row it is. Needs format = 2.",
                 "type": "string",
             },
+            "target": {
+                "description": "The columns that people will predict from others. Needs format = 2.",
+                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+            },
             "columns": {
                 "description": "The columns, by name, in the order of the output.",
                 "type": "object",
@@ -52,7 +56,7 @@ def json_schema() -> dict[str, Any]:
                 },
             },
             "never": {
-                "description": "Combinations of values that cannot occur, as text.",
+                "description": "Combinations of values, and orders of two columns, that cannot occur, as text.",
                 "type": "array",
                 "items": {"type": "string"},
             },

@@ -6,23 +6,27 @@ comparison is a set of intervals of points: those that decode to a value for whi
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from privmeasure.conditions.language import Clause, ConditionError, Value, parse_condition
+from privmeasure.conditions.language import Clause, ConditionError, Shifted, Value, parse_condition
+from privmeasure.conditions.orders import AnyFact, ColumnOrder, WrittenAs
 from privmeasure.conditions.possible import some_row
-from privmeasure.conditions.sets import Condition, Fact, Interval
+from privmeasure.conditions.sets import Condition, Fact, Interval, part_of
 from privmeasure.domains import Bools, Categories, Circle, Domain, Integers, Nullable, Points
 from privmeasure.errors import ArgumentError, SchemaError
 from privmeasure.tables import Schema
+from privmeasure.tables.arrow import plain_type
 from privmeasure.tables.columns.base import DataColumn, Types
+from privmeasure.tables.columns.clock import nanoseconds
 from privmeasure.tables.columns.fields import did_you_mean
 from privmeasure.tables.deriving import Derivation
 from privmeasure.tables.expressions import names_in
+from privmeasure.tables.orders import is_order, other_column, shift_in
 
 MOST_TRIED_VALUES = 1 << 20
 """Of a column from which another one is derived, to find those that a comparison means."""
@@ -111,7 +115,10 @@ def _facts(schema: Schema) -> tuple[Fact, ...]:
     problems, facts = [], []
     for text in schema.never:
         try:
-            facts.append(_fact(schema, text))
+            if is_order(text, schema.columns):
+                _check_order(schema, _order(schema, text, None))
+            else:
+                facts.append(_fact(schema, text))
         except ConditionError as fault:
             problems.append(f"never = {_quoted(text)} {fault}")
     if problems:
@@ -123,6 +130,88 @@ def _facts(schema: Schema) -> tuple[Fact, ...]:
             "make it narrower."
         )
     return tuple(facts)
+
+
+def facts_by_rule(schema: Schema) -> dict[str, AnyFact]:
+    """Return what each rule of a schema forbids, by its text; a SchemaError says what is wrong with them."""
+    pairs: Iterator[AnyFact] = iter(forbidden_pairs(schema))
+    orders: Iterator[AnyFact] = iter(column_orders(schema))
+    return {text: next(orders if is_order(text, schema.columns) else pairs) for text in schema.never}
+
+
+def column_orders(schema: Schema, *, types: Types | None = None) -> tuple[ColumnOrder, ...]:
+    """Return the orders between columns that a schema says can never be, of values as storage types have them.
+
+    Examples:
+        >>> from privmeasure.tables import Integer
+        >>> schema = Schema({"low": Integer(0, 9), "high": Integer(0, 9)}, never="high < low + 2")
+        >>> (order,) = column_orders(schema)
+        >>> order.broken(np.array([5.0, 5.0]), np.array([3.0, 4.0]))
+        array([False,  True])
+    """
+    return tuple(_order(schema, text, types) for text in schema.never if is_order(text, schema.columns))
+
+
+def _order(schema: Schema, text: str, types: Types | None) -> ColumnOrder:
+    clauses, data = parse_condition(text), schema.data
+    clause = next(c for c in clauses if other_column(c, schema.columns))
+    other = other_column(clause, schema.columns)
+    assert other is not None
+    name, sign = clause.name, clause.sign
+    if len(clauses) > 1:
+        raise ConditionError(f"compares {name!r} with {other.name!r} and says more. Such a comparison stands alone.")
+    if other.name not in data:
+        _refuse_name(schema, other.name)
+    one, two = data[name], data[other.name]
+    if name == other.name:
+        raise ConditionError(f"compares {name!r} with itself. Name two columns.")
+    if two.sort != one.sort:
+        raise ConditionError(
+            f"compares {name!r} ({one.tag()}) with {other.name!r} ({two.tag()}). Numbers can be compared with "
+            "numbers, dates with dates, datetimes with datetimes, times with times. Put a text in single quotes."
+        )
+    if sign == "!=":
+        raise ConditionError(
+            f"leaves only rows in which {name!r} follows from {other.name!r}. Declare one of them with derive."
+        )
+    if getattr(one, "timezone", None) != getattr(two, "timezone", None):
+        raise ConditionError(f"compares {name!r} with {other.name!r}, which is in another time zone. Use one for both.")
+    for column in (one, two) if one.sort in ("datetime", "time") else ():
+        if nanoseconds(getattr(column, "resolution", "1s")) % 1000:
+            raise ConditionError("compares times of a resolution in nanoseconds. Use one of at least a microsecond.")
+    stored = [None if types is None else types[list(data).index(n)] for n in (name, other.name)]
+    return ColumnOrder(
+        _factor(schema, name),
+        _factor(schema, other.name),
+        sign,
+        shift_in(one, two, other),
+        _written((one, two), stored),
+        steady=one.steady and two.steady,
+    )
+
+
+def _written(columns: Sequence[DataColumn], stored: Types) -> tuple[WrittenAs, WrittenAs]:
+    """Return how points become values that are written; of times, if one alone has a zone, instants of both."""
+    import pyarrow as pa
+
+    kinds = [column.natural[0] if kind is None else kind for column, kind in zip(columns, stored, strict=True)]
+    if len({getattr(plain_type(kind), "tz", None) is None for kind in kinds}) > 1:
+        kinds = [pa.timestamp("us", "UTC")] * 2
+
+    def of(column: DataColumn, kind: pa.DataType) -> WrittenAs:
+        return lambda points: column.written(points[:, None], kind)
+
+    return of(columns[0], kinds[0]), of(columns[1], kinds[1])
+
+
+def _check_order(schema: Schema, order: ColumnOrder) -> None:
+    """Refuse an order that every row has: the ends of both columns are tried."""
+    spaces = [schema.node_domain.factors[j] for j, _ in (order.one, order.two)]
+    parts = [part_of(space, at)[1] for space, (_, at) in zip(spaces, (order.one, order.two), strict=True)]
+    ends = np.array([(x, y) for x in _ends(parts[0]) for y in _ends(parts[1])])
+    nullable = any(isinstance(part, Nullable) for part in parts)
+    if order.steady and not nullable and order.broken(ends[:, 0], ends[:, 1]).all():
+        raise ConditionError("forbids every row, by the bounds of the two columns. Turn the sign, or widen the bounds.")
 
 
 def _fact(schema: Schema, text: str) -> Fact:
@@ -151,13 +240,13 @@ def _joined(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
 def _condition(schema: Schema, clause: Clause, types: Types | None) -> Condition:
     name, data = clause.name, schema.data
     if name not in data:
-        if name in schema.derived:
-            raise ConditionError(f"names the derived column {name!r}. Say it of the columns that it follows from.")
-        if name in schema.columns:
-            raise ConditionError(f"names the column {name!r}, which is constant or dropped: it has no data.")
+        _refuse_name(schema, name)
+    if (other := other_column(clause, schema.columns)) is not None:
         raise ConditionError(
-            f"names the column {name!r}, which the schema does not have.{did_you_mean(name, [*data, *schema.derived])}"
+            f"compares {name!r} with the column {other.name!r}, which only never can. Put a text in single quotes."
         )
+    if any(isinstance(value, Shifted) for value in clause.values):
+        raise ConditionError(f"compares {name!r} with {clause.values[0]}; only numbers, dates and times are added to.")
     column = data[name]
     if column.domain.width > 1:
         raise ConditionError(f"names {name!r}, which is a place. Conditions on places cannot be expressed.")
@@ -167,6 +256,16 @@ def _condition(schema: Schema, clause: Clause, types: Types | None) -> Condition
         return Condition(node, at, () if missing else (_ends(column.domain),), missing)
     storage = None if types is None else types[list(data).index(name)]
     return Condition(node, at, tuple(_intervals(column, clause, storage)))
+
+
+def _refuse_name(schema: Schema, name: str) -> NoReturn:
+    """Say why a name is none of a column with data."""
+    if name in schema.derived:
+        raise ConditionError(f"names the derived column {name!r}. Say it of the columns that it follows from.")
+    if name in schema.columns:
+        raise ConditionError(f"names the column {name!r}, which is constant or dropped: it has no data.")
+    names = [*schema.data, *schema.derived]
+    raise ConditionError(f"names the column {name!r}, which the schema does not have.{did_you_mean(name, names)}")
 
 
 def _factor(schema: Schema, name: str) -> tuple[int, int]:
@@ -352,7 +451,7 @@ def _like(name: str, value: Value, sample: Any) -> Any:
             return bound
         if isinstance(value, bool):
             raise ValueError
-        return float(value) if isinstance(sample, int | float) else type(sample)(str(value))
+        return float(str(value)) if isinstance(sample, int | float) else type(sample)(str(value))
     except (TypeError, ValueError, ArithmeticError):
         example = sample.isoformat() if hasattr(sample, "isoformat") else sample
         raise ConditionError(

@@ -19,6 +19,7 @@ from privmeasure.tables.columns.fields import ColumnError, did_you_mean
 from privmeasure.tables.columns.fixed import Constant, Drop
 from privmeasure.tables.columns.kinds import (
     Column,
+    as_target,
     disagreements,
     format_problem,
     from_fields,
@@ -29,6 +30,7 @@ from privmeasure.tables.derived_values import derive
 from privmeasure.tables.deriving import Derivation, derivations, needed_names
 from privmeasure.tables.expressions import names_in
 from privmeasure.tables.layout import Layout
+from privmeasure.tables.orders import rule_names
 from privmeasure.tables.persons import refuses_ids
 
 if TYPE_CHECKING:
@@ -65,11 +67,13 @@ class Schema:
         groups: Iterable[Iterable[str]] = (),
         never: Iterable[str] = (),
         person: str | None = None,
+        target: str | Iterable[str] | None = None,
     ) -> None:
         """Take the columns by name; `groups` are to be released jointly, `never` are combinations that cannot occur.
 
         `person` names a dropped column that says whose row it is: of each person at most `rows_per_person` rows are
-        kept, and what is promised is promised to persons, however many rows they have.
+        kept, and what is promised is promised to persons, however many rows they have. `target` names the columns that
+        people will predict from others: of a wide table, pairs with one of them are chosen first.
         """
         if not isinstance(columns, Mapping) or not columns:
             raise SchemaError('A schema needs at least one column, like Schema({"age": Integer(17, 90)}).')
@@ -77,7 +81,8 @@ class Schema:
         self.groups = tuple(tuple(group) for group in groups)
         self.never = (never,) if isinstance(never, str) else tuple(never)
         self.person = person
-        problems = disagreements(self.columns, self.groups, self.never, self.person)
+        self.target: tuple[str, ...] = as_target(target)
+        problems = disagreements(self.columns, self.groups, self.never, self.person, self.target)
         if problems:
             raise SchemaError(*(problem for _, problem in problems))
 
@@ -86,16 +91,14 @@ class Schema:
         """Read a schema file; a SchemaError says what is wrong, by line."""
         from privmeasure.tables.toml import read_schema
 
-        columns, groups, never, person = read_schema(path)
-        return cls(columns, groups=groups, never=never, person=person)
+        return cls(**read_schema(path)._asdict())
 
     @classmethod
     def from_text(cls, text: str, name: str = "schema") -> "Schema":
         """Read the text of a schema file; `name` is what errors call it."""
         from privmeasure.tables.toml import parse_schema
 
-        columns, groups, never, person = parse_schema(text, name)
-        return cls(columns, groups=groups, never=never, person=person)
+        return cls(**parse_schema(text, name)._asdict())
 
     @staticmethod
     def template(frame: Any, *, guess: bool = False, declared_categories: bool = False) -> "Draft":
@@ -120,14 +123,14 @@ class Schema:
         """Return the text of a schema file that `from_text` reads back as this schema."""
         from privmeasure.tables.toml import write_schema
 
-        return write_schema(self.columns, self.groups, self.never, self.person)
+        return write_schema(self.columns, self.groups, self.never, self.person, self.target)
 
     @classmethod
     def from_json(cls, value: Any) -> "Schema":
         """Read what `to_json` wrote; a SchemaError says what does not fit."""
         if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list):
             raise SchemaError("A schema in JSON must be an object with a list of columns.")
-        if problem := format_problem(value.get("format"), value.get("person")):
+        if problem := format_problem(value.get("format"), value.get("person"), value.get("target")):
             raise SchemaError(f"The schema {problem}")
         columns: dict[str, Column] = {}
         for fields in value["columns"]:
@@ -141,17 +144,22 @@ class Schema:
         groups, never = value.get("groups", []), value.get("never", [])
         if not (isinstance(groups, list) and all(isinstance(g, list) for g in groups) and isinstance(never, list)):
             raise SchemaError("The groups of a schema in JSON must be lists of names, and never a list of texts.")
-        return cls(columns, groups=groups, never=never, person=value.get("person"))
+        return cls(columns, groups=groups, never=never, person=value.get("person"), target=value.get("target"))
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that `from_json` reads back; columns are a list, so that their order survives."""
         person = {} if self.person is None else {"person": self.person}
-        return person | {
-            "format": schema_format(self.columns, self.person),
-            "columns": [{"name": name, **to_fields(column)} for name, column in self.columns.items()],
-            "groups": [list(group) for group in self.groups],
-            "never": list(self.never),
-        }
+        target = {"target": list(self.target)} if self.target else {}
+        return (
+            person
+            | target
+            | {
+                "format": schema_format(self.columns, self.person, self.target, self.never),
+                "columns": [{"name": name, **to_fields(column)} for name, column in self.columns.items()],
+                "groups": [list(group) for group in self.groups],
+                "never": list(self.never),
+            }
+        )
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -175,6 +183,11 @@ class Schema:
         group = {name: members for members in self.groups for name in members}
         nodes = [group.get(name, (name,)) for name, column in self.columns.items() if isinstance(column, DataColumn)]
         return tuple(dict.fromkeys(nodes))
+
+    @property
+    def target_nodes(self) -> tuple[int, ...]:
+        """The nodes that hold a column that people will predict."""
+        return tuple(j for j, node in enumerate(self.nodes) if set(node) & set(self.target))
 
     @property
     def data(self) -> dict[str, DataColumn]:
@@ -350,8 +363,19 @@ class Schema:
             if left := [source for source in needed if source not in outputs]:
                 raise ArgumentError(f"{name!r} is derived from {left[0]!r}, which is left out. Keep both, or neither.")
         groups = [group for group in self.groups if set(group) <= set(wanted)]
-        never = [rule for rule in self.never if _is_about(rule, wanted)]
-        return Schema(columns, groups=groups, never=never, person=self.person)
+        never = [rule for rule in self.never if rule_names(rule, self.columns) <= set(wanted)]
+        target = [name for name in self.target if name in wanted]
+        return Schema(columns, groups=groups, never=never, person=self.person, target=target)
+
+    def aiming_at(self, target: str | Iterable[str]) -> "Schema":
+        """Return the schema with other columns that people will predict, in the place of its own.
+
+        Examples:
+            >>> from privmeasure.tables import Boolean, Integer
+            >>> Schema({"age": Integer(17, 90), "smoker": Boolean()}, target="age").aiming_at("smoker").target
+            ('smoker',)
+        """
+        return Schema(self.columns, groups=self.groups, never=self.never, person=self.person, target=target)
 
     def among(self, names: Iterable[str]) -> "Schema":
         """Return the schema for a comparison of data: columns without them need not be in the table, nor be like ours.
@@ -369,14 +393,15 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by what was declared."""
-        return _declared, (dict(self.columns), self.groups, self.never, self.person)
+        return _declared, (dict(self.columns), self.groups, self.never, self.person, self.target)
 
     def __eq__(self, other: object) -> bool:
-        """Compare columns (in order), groups, rules and whose rows they are."""
+        """Compare columns (in order), groups, rules, whose rows they are, and what people will predict."""
         if not isinstance(other, Schema):
             return NotImplemented
         mine, its = (
-            (list(schema.columns.items()), schema.groups, schema.never, schema.person) for schema in (self, other)
+            (list(schema.columns.items()), schema.groups, schema.never, schema.person, schema.target)
+            for schema in (self, other)
         )
         return mine == its
 
@@ -386,7 +411,8 @@ class Schema:
         """Show the columns and their kinds."""
         kinds = ", ".join(f"{name!r}: {type(column).__name__}" for name, column in self.columns.items())
         person = "" if self.person is None else f", person={self.person!r}"
-        return f"Schema({{{kinds}}}{person})"
+        target = f", target={list(self.target)!r}" if self.target else ""
+        return f"Schema({{{kinds}}}{person}{target})"
 
     def _repr_html_(self) -> str:
         """Show the columns and what is declared of them, in a notebook."""
@@ -396,6 +422,7 @@ class Schema:
             told = ", ".join(f"{field} = {_shortened(value)}" for field, value in fields.items())
             rows.append([name, column.tag(), told])
         rest = [["groups", "", ", ".join(group)] for group in self.groups] + [["never", "", r] for r in self.never]
+        rest += [["target", "", ", ".join(self.target)]] if self.target else []
         return html_table(rows + rest, heads=["column", "type", "declared"], title=f"Schema: {len(rows)} columns")
 
 
@@ -422,17 +449,11 @@ def _is_usable(column: Column, sources: Types, outputs: Types) -> bool:
     return True
 
 
-def _is_about(rule: str, names: list[str]) -> bool:
-    """Say whether a rule is about these columns alone; one that cannot be read is kept, so that its error is told."""
-    from privmeasure.conditions.language import ConditionError, parse_condition
-
-    try:
-        return all(clause.name in names for clause in parse_condition(rule))
-    except ConditionError:
-        return True
-
-
 def _declared(
-    columns: Mapping[str, Column], groups: Iterable[Iterable[str]], never: Iterable[str], person: str | None
+    columns: Mapping[str, Column],
+    groups: Iterable[Iterable[str]],
+    never: Iterable[str],
+    person: str | None,
+    target: Iterable[str] = (),
 ) -> Schema:
-    return Schema(columns, groups=groups, never=never, person=person)
+    return Schema(columns, groups=groups, never=never, person=person, target=target)

@@ -7,14 +7,16 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
 from privmeasure.tables.columns.fields import ColumnError, UnfilledError, did_you_mean, told_on_a_screen
 from privmeasure.tables.columns.kinds import (
+    SECOND_FORMAT,
     Column,
     Spot,
+    as_target,
     disagreements,
     format_problem,
     from_fields,
@@ -22,13 +24,23 @@ from privmeasure.tables.columns.kinds import (
     schema_format,
     to_fields,
 )
+from privmeasure.tables.orders import is_order
 
-TOP = ("format", "person", "columns", "group", "never")
+TOP = ("format", "person", "target", "columns", "group", "never")
+TABLES = ("columns", "group")
+"""What of it is written as tables."""
 LARGEST_FILE = 1 << 28
 """Bytes: a schema that is larger is another file."""
 
-Declared = tuple[dict[str, Column], list[tuple[str, ...]], list[str], str | None]
-"""Columns, groups, what can never be, and the column that says whose row it is."""
+
+class Declared(NamedTuple):
+    """What a schema file declares: what `Schema` takes, by its names."""
+
+    columns: dict[str, Column]
+    groups: list[tuple[str, ...]]
+    never: list[str]
+    person: str | None
+    target: tuple[str, ...]
 
 
 def read_schema(path: str | Path) -> Declared:
@@ -89,23 +101,27 @@ def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:
             gaps |= fault.gaps if isinstance(fault, UnfilledError) else {}
     if not problems:
         groups = [tuple(group["columns"]) for group in tree.get("group", [])]
-        never, person = tree.get("never", []), tree.get("person")
-        problems = disagreements(columns, groups, never, person)
+        found = Declared(columns, groups, tree.get("never", []), tree.get("person"), as_target(tree.get("target")))
+        problems = disagreements(*found)
+        if tree["format"] < SECOND_FORMAT and any(is_order(rule, columns) for rule in found.never):
+            told = f"the schema compares two columns, which is of format {SECOND_FORMAT}: write it on the first line."
+            problems.append((("never",), told))
         if not problems:
-            return columns, groups, never, person
+            return found
     lines = key_lines(text)
-    found = sorted((_line(lines, place), problem) for place, problem in problems)
-    raise SchemaError(*told_on_a_screen([f"{name}, line {line}: {told}" for line, told in found], gaps, name=name))
+    placed = sorted((_line(lines, place), problem) for place, problem in problems)
+    raise SchemaError(*told_on_a_screen([f"{name}, line {line}: {told}" for line, told in placed], gaps, name=name))
 
 
 def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
     for key in tree:
         if key not in TOP:
-            hint = did_you_mean(key, TOP) or (
-                " Columns are declared as [columns.NAME]." if isinstance(tree[key], dict) else ""
+            is_table = isinstance(tree[key], dict)
+            hint = did_you_mean(key, TABLES if is_table else TOP) or (
+                " Columns are declared as [columns.NAME]." if is_table else ""
             )
             yield (key,), f"{key!r} is unknown.{hint} A schema has {', '.join(TOP)}."
-    if problem := format_problem(tree.get("format"), tree.get("person")):
+    if problem := format_problem(tree.get("format"), tree.get("person"), tree.get("target")):
         yield ("format",), f"the schema {problem}"
     if not isinstance(tree.get("columns"), dict) or not tree["columns"]:
         yield ("columns",), "the schema has no columns. Declare each of them as a table [columns.NAME]."
@@ -234,12 +250,18 @@ def _keys(tokens: list[str]) -> Spot:
 
 
 def write_schema(
-    columns: Mapping[str, Column], groups: Sequence[tuple[str, ...]], never: Sequence[str], person: str | None
+    columns: Mapping[str, Column],
+    groups: Sequence[tuple[str, ...]],
+    never: Sequence[str],
+    person: str | None,
+    target: Sequence[str],
 ) -> str:
     """Return the text of a schema file."""
-    parts = [f"format = {schema_format(columns, person)}\n"]
+    parts = [f"format = {schema_format(columns, person, target, never)}\n"]
     if person is not None:
         parts.append(f"person = {value_text(person)}\n")
+    if target:
+        parts.append(f"target = {value_text(target[0] if len(target) == 1 else list(target))}\n")
     if never:
         parts.append(f"never = {value_text(list(never))}\n")
     for name, column in columns.items():

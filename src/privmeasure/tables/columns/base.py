@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Domain, Floats, Nullable, Points
 from privmeasure.domains.scales import Reading, Scale, describe
@@ -243,6 +244,22 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
     @property
     def has_quantiles(self) -> bool:
         """Whether values follow each other as their points do."""
+        return True
+
+    sort: ClassVar[str] = ""
+    """What its values can be compared with, column by column: "number", "date", "datetime" or "time"; or nothing."""
+
+    def written(self, points: Points, storage: "pa.DataType | None") -> "list[NDArray[Any]]":
+        """Return the values of points as a storage type has them, as numbers that columns of its sort share.
+
+        There is one array for each form in which they may be compared: what is rounded can be read in several ways. Of
+        a missing value it may be anything.
+        """
+        raise NotImplementedError
+
+    @property
+    def steady(self) -> bool:
+        """Whether what is written grows with the points."""
         return True
 
     @property

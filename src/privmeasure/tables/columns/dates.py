@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from privmeasure.domains import Domain, Floats, Integers, Points
 from privmeasure.domains.scales import Clamped, Reading
@@ -123,6 +124,12 @@ class Date(DataColumn, frozen=True, tag="date"):
         import pyarrow as pa
 
         return pa.date32()
+
+    sort = "date"
+
+    def written(self, points: Points, storage: "pa.DataType | None") -> list[NDArray[Any]]:
+        """Return the days, whatever the storage."""
+        return [integers(self.decode(points, [self.comparable(None)])[0])[0]]
 
     def in_units(self, share: float) -> str:
         """Say how many days."""

@@ -1,7 +1,7 @@
 """All kinds of columns, and how one is read from a table of a schema file."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from typing import Any, TypeVar, get_args
 
@@ -19,6 +19,7 @@ from privmeasure.tables.columns.numbers import Number
 from privmeasure.tables.columns.places import Place
 from privmeasure.tables.columns.times import Datetime, Time
 from privmeasure.tables.deriving import derivations
+from privmeasure.tables.orders import is_order
 
 __all__ = [
     "COLUMN_KINDS",
@@ -26,6 +27,7 @@ __all__ = [
     "Column",
     "Spot",
     "Types",
+    "as_target",
     "disagreements",
     "format_problem",
     "from_fields",
@@ -138,29 +140,35 @@ def _lists(value: Any) -> Any:
     return [_lists(v) for v in value] if isinstance(value, tuple) else value
 
 
-PERSON_FORMAT = 2
-"""The format that has `person`: an older version would not honour it."""
+SECOND_FORMAT = 2
+"""The format that has `person`, `target` and orders of columns: an older version would not honour them."""
 
 
-def schema_format(columns: Mapping[str, Column], person: str | None = None) -> int:
+def schema_format(
+    columns: Mapping[str, Column],
+    person: str | None = None,
+    target: Sequence[str] = (),
+    never: Sequence[str] = (),
+) -> int:
     """Return the lowest format that has what a schema uses."""
-    first = SCHEMA_FORMATS[0] if person is None else PERSON_FORMAT
-    return max([first, *(column.since for column in columns.values())])
+    plain = person is None and not target and not any(is_order(rule, columns) for rule in never)
+    return max([SCHEMA_FORMATS[0] if plain else SECOND_FORMAT, *(column.since for column in columns.values())])
 
 
-def format_problem(stated: Any, person: Any = None) -> str:
-    """Return what is wrong with the stated format of a schema, which names a person or not; nothing if it can be read.
+def format_problem(stated: Any, person: Any = None, target: Any = None) -> str:
+    """Return what is wrong with the stated format of a schema, by what it names; nothing if it can be read.
 
     Examples:
         >>> format_problem(3)
         'has format = 3, and this version reads formats 1 and 2: update privmeasure.'
     """
     if not isinstance(stated, bool) and stated in SCHEMA_FORMATS:
-        if person is None or stated >= PERSON_FORMAT:
+        named = "a person" if person is not None else "a target" if target is not None else ""
+        if not named or stated >= SECOND_FORMAT:
             return ""
         return (
-            f"names a person, which is of format {PERSON_FORMAT}: an older version would not honour it. Write format = "
-            f"{PERSON_FORMAT} on the first line."
+            f"names {named}, which is of format {SECOND_FORMAT}: an older version would not honour it. Write format = "
+            f"{SECOND_FORMAT} on the first line."
         )
     newer = isinstance(stated, int) and not isinstance(stated, bool) and stated > max(SCHEMA_FORMATS)
     known = " and ".join(map(str, SCHEMA_FORMATS))
@@ -175,6 +183,7 @@ def disagreements(
     groups: Sequence[tuple[str, ...]],
     never: Sequence[str],
     person: str | None = None,
+    target: Sequence[str] = (),
 ) -> list[tuple[Spot, str]]:
     """Return everything that is wrong between columns, each with its place in a schema file."""
     problems: list[tuple[Spot, str]] = []
@@ -206,6 +215,46 @@ def disagreements(
         problems.append((("never",), "never must be a list of texts."))
     if person is not None and not isinstance(columns.get(person) if isinstance(person, str) else None, Drop):
         problems.append((("person",), _person_problem(person, columns)))
+    problems += [(("target",), problem) for problem in _target_problems(target, columns, person)]
+    return problems
+
+
+def as_target(named: Any) -> Any:
+    """Return the columns that people will predict as a tuple: of one name, of a list of them, of nothing.
+
+    What is none of these is left as it is, for `disagreements` to refuse.
+    """
+    if named is None or isinstance(named, str):
+        return () if named is None else (named,)
+    return named if isinstance(named, Mapping) or not isinstance(named, Iterable) else tuple(named)
+
+
+def _target_problems(target: Any, columns: Mapping[str, Column], person: Any) -> list[str]:
+    if not isinstance(target, Sequence) or not all(isinstance(name, str) for name in target):
+        return ['target must be the name of a column, or a list of names: target = "death".']
+    problems = []
+    for name in dict.fromkeys(target):
+        column = columns.get(name)
+        if name == person:
+            problems.append(
+                f"target names {name!r}, which says whose row it is. Name a column that people will predict."
+            )
+        elif column is None:
+            problems.append(
+                f"target names {name!r}, which is no column of the schema.{did_you_mean(name, list(columns))}"
+            )
+        elif isinstance(column, Derived):
+            problems.append(
+                f"target names {name!r}, which is derived, and follows from other columns. Name those of them that "
+                "people will predict."
+            )
+        elif not isinstance(column, DataColumn):
+            told = "dropped" if isinstance(column, Drop) else "constant"
+            problems.append(
+                f"target names {name!r}, which is {told}: nothing of it is measured. Name a column with data."
+            )
+    if len(set(target)) < len(target):
+        problems.append("target names a column twice. Name it once.")
     return problems
 
 

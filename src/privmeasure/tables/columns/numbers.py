@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from privmeasure.domains import Box, Domain, Floats, Points
 from privmeasure.domains.line import LARGEST_INTEGER
@@ -111,6 +112,23 @@ class Numeric(DataColumn, frozen=True):
     def comparable(self, storage: "pa.DataType | None") -> "pa.DataType | None":
         """Return the stored type, if that is a number: it may round values."""
         return storage if storage is not None and is_number(plain_type(storage)) else self.natural[0]
+
+    sort = "number"
+
+    def written(self, points: Points, storage: "pa.DataType | None") -> list[NDArray[Any]]:
+        """Return doubles; a narrower float and a decimal may be read as they are, or as the digits that are shown."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        plain = self.natural[0] if storage is None else plain_type(storage)
+        cells = self.decode(points, [plain])[0]
+        values = numbers(cells)
+        if pt.is_decimal(plain):
+            return [values, numbers(cells.cast(pa.string()))]
+        if not pt.is_floating(plain) or pt.is_float64(plain):
+            return [values]
+        narrow = values.astype(plain.to_pandas_dtype())
+        return [values, narrow, narrow.astype(str).astype(np.float64)]
 
     def averages(self, points: Points) -> Floats:
         """Return the values themselves."""

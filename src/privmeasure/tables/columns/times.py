@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from privmeasure.domains import Circle, Domain, Floats, Integers, Points
 from privmeasure.domains.line import LARGEST_INTEGER
@@ -174,6 +175,26 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
 
         return pa.timestamp("us")
 
+    sort = "datetime"
+
+    def written(self, points: Points, storage: "pa.DataType | None") -> list[NDArray[Any]]:
+        """Return microseconds: of instants where the storage has a zone, else of what clocks show."""
+        import pyarrow as pa
+        import pyarrow.types as pt
+
+        plain = self.natural[0] if storage is None else plain_type(storage)
+        cells = self.decode(points, [plain])[0]
+        if is_text(plain):
+            cells = clock.parse_instants(cells, self.format, "us", None)
+        elif not pt.is_timestamp(plain):
+            cells = cells.cast(pa.timestamp("s"))
+        return [_microseconds(cells)]
+
+    @property
+    def steady(self) -> bool:
+        """Clocks are set back."""
+        return self.timezone is None
+
     def in_units(self, share: float) -> str:
         """Say how long."""
         return clock.speak(share * self._ticks[2] * clock.nanoseconds(self.resolution))
@@ -305,6 +326,19 @@ class Time(DataColumn, frozen=True, tag="time"):
 
         return pa.time64("us")
 
+    sort = "time"
+
+    def written(self, points: Points, storage: "pa.DataType | None") -> list[NDArray[Any]]:
+        """Return microseconds from midnight."""
+        plain = self.natural[0] if storage is None else plain_type(storage)
+        cells = self.decode(points, [plain])[0]
+        return [_microseconds(clock.parse_times(cells, self.format, "us") if is_text(plain) else cells)]
+
+    @property
+    def steady(self) -> bool:
+        """A circle has no first point."""
+        return False
+
     def in_units(self, share: float) -> str:
         """Say how long: two times of day are half a day apart at most."""
         return clock.speak(share * clock.DAY / 2)
@@ -324,3 +358,9 @@ class Time(DataColumn, frozen=True, tag="time"):
     def recognized(cls, field: Foreign) -> dict[str, Any] | None:
         """Take over the format."""
         return field.format if field.word == "frictionless time" else None
+
+
+def _microseconds(cells: "pa.Array") -> NDArray[np.int64]:
+    """Return times of day, or timestamps, in microseconds."""
+    ticks, unit = integers(cells)[0], clock.NANOSECONDS[cells.type.unit]
+    return ticks * (unit // 1000) if unit >= 1000 else ticks // 1000

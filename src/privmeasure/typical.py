@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from privmeasure.conditions.orders import ColumnOrder
 from privmeasure.domains import Floats, Points
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.hints import hinted
@@ -116,7 +117,8 @@ class _Bootstrap:
     def __init__(self, release: Release, functions: Mapping[str, Statistic], frame: str, threads: int | None) -> None:
         self.table = release if isinstance(release, TableRelease) else None
         self.measure = cast(Measure, release if self.table is None else self.table.measure)
-        self.mechanism = replace(cast(Any, same_mechanism(self.measure)), threads=threads)
+        targets = () if self.table is None else self.table.schema.target_nodes
+        self.mechanism = replace(cast(Any, same_mechanism(self.measure, targets)), threads=threads)
         self.found = variables(self.measure.domain if self.table is None else self.table.schema)
         self.functions, self.frame, self.threads = functions, frame, threads
         self.total = release.total
@@ -225,18 +227,19 @@ class _Bootstrap:
         )
 
 
-def same_mechanism(measure: Measure) -> Mechanism:
+def same_mechanism(measure: Measure, targets: tuple[int, ...] = ()) -> Mechanism:
     """Return the mechanism that made a measure, by its plan: the first whose plan at the released rows is the same.
 
-    A plan does not say which number of rows, or depth, was given: each possibility is tried. Where none fits, as with
-    plans of older versions, a tree of the same depth is taken.
+    Of a wide table the schema knows the `targets`. A plan does not say which number of rows, or depth, was given: each
+    possibility is tried. Where none fits, as with plans of older versions, a tree of the same depth is taken.
     """
     plan = cast(Any, measure.plan)
     made: list[Any]
     if isinstance(measure, ColumnsMeasure):
         public = not plan.size_budget and not plan.privacy.rows_are_public
         rows = plan.rows if public else None
-        return ColumnTree(measure.domain, plan.privacy, rows=rows, facts=measure.facts)
+        facts = tuple(fact for fact in measure.facts if not isinstance(fact, ColumnOrder))  # orders concern rows alone
+        return ColumnTree(measure.domain, plan.privacy, rows=rows, facts=facts, targets=targets)
     tree = cast(Any, measure)
     given = [(None, None), (None, plan.rows), (plan.depth, None), (plan.depth, plan.rows)]
     if plan.mechanism == "psmm":

@@ -9,6 +9,7 @@ from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.load import load
 from privmeasure.releases.table import TableRelease
+from privmeasure.sources.databases import Query
 from privmeasure.synthesizer import Synthesizer, synthesize
 from privmeasure.tables import (
     Boolean,
@@ -49,6 +50,7 @@ __all__ = [
     "Privacy",
     "PrivmeasureError",
     "Product",
+    "Query",
     "Recipe",
     "Schema",
     "Sphere",

@@ -21,6 +21,7 @@ from privmeasure.releases.base import Order, Release
 from privmeasure.releases.sampling import check_draw
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
+from privmeasure.sources.databases import DatabaseSource, Query, is_database, open_database, relation_source
 from privmeasure.sources.files import USUAL_TEXT, open_table
 from privmeasure.sources.people import People, fresh_salt, insecure_salt
 from privmeasure.sources.tables import TableSource
@@ -269,7 +270,9 @@ class Synthesizer:
     ) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
 
-        With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. Every
+        With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. With
+        either they may lie in a database: a DuckDB relation, a `Query`, or a text such as "duckdb:file.db?table=visits"
+        are counted by the engine. Every
         line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends; `delimiter`
         (without it by the end of the name), `decimal` and `encoding` say how it is written. A `Source` of one's own,
         which counts points of the domain wherever they lie, serves in the place of both.
@@ -310,7 +313,7 @@ class Synthesizer:
         try:
             measure = self.mechanism.release(source, key, progress)
         finally:
-            if isinstance(source, TableSource):
+            if isinstance(source, TableSource | DatabaseSource):
                 source.close()
         return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
@@ -325,6 +328,8 @@ class Synthesizer:
                     "rows_per_person. Give a table, or a schema without person and a Source that keeps to it."
                 )
             return data, None if self.schema is None else Layout.natural(self.schema)
+        if (base := self._database(data)) is not None:
+            return base, None if self.schema is None else Layout.of(self.schema, base.names, base.types)
         if self.schema is None:
             return ArraySource(data, width=self.domain.width, threads=self._threads), None
         if isinstance(data, str) and (len(data) > LONGEST_PATH or not data.isprintable()):
@@ -342,6 +347,13 @@ class Synthesizer:
         people = None if self.schema.person is None else People(self.privacy.rows_per_person, salt)
         source = TableSource(table, self.schema, threads=self._threads, progress=progress, people=people)
         return source, Layout.of(self.schema, names, types)
+
+    def _database(self, data: Any) -> DatabaseSource | None:
+        """Return rows that lie in a database behind the counting interface; None if they lie elsewhere."""
+        space = self.domain if self.schema is None else self.schema
+        if isinstance(data, Query):
+            return data.source(space)
+        return open_database(data, space) if is_database(data) else relation_source(data, space)
 
     @property
     def spent(self) -> bool:

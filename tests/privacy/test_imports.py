@@ -83,7 +83,7 @@ DOORS = {
 """Who may import the noise: only the gate draws it on counts (`plans.complexity` simulates it, without any), only the
 gate and the facade that calls it make keys. And who may open files of rows."""
 
-HEAVY = ["pyspark", "matplotlib", "ortools", "duckdb"]
+HEAVY = ["pyspark", "matplotlib", "ortools", "duckdb", "psycopg"]
 """Each in at most one module, inside the function that needs it."""
 
 

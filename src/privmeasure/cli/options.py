@@ -25,6 +25,15 @@ Data = Annotated[
         help="The sensitive table: CSV, TSV (also .gz), Parquet, Feather or xlsx; - for stdin.", show_default=False
     ),
 ]
+DataPlace = Annotated[
+    str,
+    typer.Argument(
+        help="The sensitive table: a file (CSV, TSV, also .gz, Parquet, Feather, xlsx; - for stdin), or a table or "
+        "query in a database: duckdb:FILE?table=NAME, sqlite:FILE?query=SELECT..., postgresql://HOST/BASE?table=NAME.",
+        show_default=False,
+        metavar="DATA",
+    ),
+]
 ReleaseFile = Annotated[Path, typer.Argument(help="A release, as `privmeasure fit` writes it.", show_default=False)]
 SchemaFile = Annotated[
     Path,

@@ -8,7 +8,7 @@ import typer
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
 from privmeasure.cli.missing import undecided
-from privmeasure.cli.opening import opened
+from privmeasure.cli.opening import file_behind, opened
 from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
@@ -18,7 +18,7 @@ from privmeasure.errors import ArgumentError
 
 def synthesize(
     *,
-    data: options.Data,
+    data: options.DataPlace,
     asked: Asked,
     out: options.Out,
     release: Annotated[
@@ -54,7 +54,7 @@ def synthesize(
     declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     form.check_letters(declared)  # before anything is spent
     place = _release_place(out, release, no_release=no_release)
-    others = [data, asked.schema, booking.ledger]
+    others = [file_behind(data), asked.schema, booking.ledger]
     check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)
     if place is not None:
         check_out(place, overwrite=overwrite, beside=others, option="--release")

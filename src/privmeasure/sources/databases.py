@@ -23,7 +23,7 @@ from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Domain
 from privmeasure.domains.scales import Reading, describe
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError, SchemaError
-from privmeasure.sources.sql import Dialect, Question, StoredColumn
+from privmeasure.sources.sql import Dialect, Question, StoredColumn, trial
 from privmeasure.tables import Schema
 from privmeasure.tables.arrow import is_double
 from privmeasure.tables.columns.base import DataColumn
@@ -142,6 +142,8 @@ def relation_source(data: Any, space: Schema | Domain) -> "DatabaseSource | None
 class DatabaseSource:
     """A `Source` over the rows of a query: one GROUP BY for each list of partitions, in the engine.
 
+    The first question also looks at every value, so that a query which fails does so before any noise is drawn.
+
     Guarantee:  privacy  statements depend on public values alone, and so do our errors. What the engine itself keeps
                          (logs, statistics, plans, what lies on its disks) is the affair of whoever runs it
                 cost     one pass of the engine per question; memory here for the occupied cells
@@ -171,6 +173,7 @@ class DatabaseSource:
                 if not self._begun:
                     self._driver.begin()
                     self._begun = True
+                    self._driver.ask(trial(self._driver.dialect, self._driver.given, self._stored))
                 for statement in question.statements:
                     statement.take(self._driver.ask(statement.text))  # private counts, which die in the mechanism
         except DataError as error:

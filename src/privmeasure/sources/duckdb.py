@@ -23,9 +23,10 @@ class DuckDBDriver:
     dialect = DUCKDB
     given = VIEW
 
-    def __init__(self, relation: Any) -> None:
-        """Take a relation; nothing runs yet."""
+    def __init__(self, relation: Any, connection: Any = None) -> None:
+        """Take a relation, and its connection where that is known; nothing runs yet."""
         self._relation = relation
+        self._connection = getattr(relation, "_con", None) if connection is None else connection
         self._ours = False
 
     @classmethod
@@ -41,7 +42,7 @@ class DuckDBDriver:
             ) from None
         if relation is None:
             raise DataError("The query gives no rows: it must be a SELECT.")
-        return cls(relation)
+        return cls(relation, connection)
 
     def columns(self) -> Sequence[Sequence[StoredColumn]]:
         """Return the columns; they are known before anything runs."""
@@ -53,7 +54,7 @@ class DuckDBDriver:
         one, other = (self.ask("SELECT txid_current()")[0][0] for _ in range(2))
         self._ours = one != other
         if self._ours:
-            self._relation.query(VIEW, "BEGIN TRANSACTION")
+            self._control("BEGIN TRANSACTION")
 
     def ask(self, statement: str) -> Sequence[Any]:
         """Run a statement."""
@@ -62,7 +63,13 @@ class DuckDBDriver:
     def end(self) -> None:
         """End the transaction, if it is ours: nothing was changed."""
         if self._ours:
-            self._relation.query(VIEW, "ROLLBACK")
+            self._control("ROLLBACK")
+
+    def _control(self, statement: str) -> None:
+        if self._connection is None:
+            self._relation.query(VIEW, statement)
+        else:  # also after an error, where a relation can no longer be asked
+            self._connection.execute(statement)
 
     def was_interrupted(self, error: Exception) -> bool:
         """Say whether it is what DuckDB makes of Ctrl-C."""

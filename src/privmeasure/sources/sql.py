@@ -256,9 +256,8 @@ class _Statement:
 
     def _layers(self, given: str) -> list[str]:
         """Return the subqueries that have all values: stored ones first, then what follows from them, in layers."""
-        quote, barrier = self._dialect.name, self._dialect.barrier
-        values = [f"{c.value.format(f'given.{quote(c.name)}')} AS x{i}" for i, c in enumerate(self._stored) if c.type]
-        layers = [f"SELECT {', '.join(values) or '1 AS one'} FROM {given} AS given"]
+        barrier = self._dialect.barrier
+        layers = [_values(self._dialect, given, self._stored)]
         if self._joins:
             shown = ", ".join(f"{name}.v AS {name}v" for name in self._joins.values())
             joins = " ".join(
@@ -713,6 +712,18 @@ def _nearest(x: str, number: Callable[[float], str]) -> str:
 
 def _minus(x: str, low: float, number: Callable[[float], str]) -> str:
     return x if low == 0 else f"{x} - {number(low)}"
+
+
+def _values(dialect: Dialect, given: str, stored: Sequence[StoredColumn]) -> str:
+    """Return the statement that hands stored values over, as x0, x1, ..."""
+    values = [f"{c.value.format(f'given.{dialect.name(c.name)}')} AS x{i}" for i, c in enumerate(stored)]
+    return f"SELECT {', '.join(values) or '1 AS one'} FROM {given} AS given"
+
+
+def trial(dialect: Dialect, given: str, stored: Sequence[StoredColumn]) -> str:
+    """Return a statement that looks at every stored value: a query that fails does so before noise is drawn."""
+    looked = ", ".join(f"count(x{i})" for i in range(len(stored))) or "count(*)"
+    return f"SELECT {looked} FROM ({_values(dialect, given, stored)}) AS looked"
 
 
 def subquery(dialect: Dialect, query: str | None, table: str | None) -> str:

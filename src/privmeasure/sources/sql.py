@@ -239,7 +239,7 @@ class _Statement:
         self._numbers: dict[str, str] = {}  # expression -> name of a column that is grouped by
         axes = {axis: self._split(scales[axis]) for partition in partitions for axis in partition.axes}
         self.asked = [_Asked(partition, [axes[axis] for axis in partition.axes]) for partition in partitions]
-        sets = list(dict.fromkeys(tuple(dict.fromkeys(asked.names)) for asked in self.asked))
+        sets = list(dict.fromkeys(tuple(sorted(set(asked.names))) for asked in self.asked))  # each once
         names = list(self._numbers.values())
         self.take = _Taker(names, sets, self.asked)
         """Takes the columns of the answer: numbers of parts, then counts."""
@@ -273,6 +273,8 @@ class _Statement:
 
     def _let(self, expression: str) -> str:
         """Return a name for a value, so that it is written once."""
+        if re.fullmatch(r"\w+", expression):  # a name already, or a number
+            return expression
         if expression not in self._lets:
             name = f"v{len(self._lets)}"
             known = (self._depths.get(used, 0) for used in re.findall(r"\bv\d+\b", expression))
@@ -288,6 +290,8 @@ class _Statement:
             parts = [self._split(part) for part in scale.parts]
             return _Parts(tuple(name for part in parts for name in part.names), _Deal(tuple(parts), scale.places))
         expression = self._number(scale)
+        if expression.isdigit():
+            return _Parts((), int(expression))
         return _Parts((self._numbers.setdefault(expression, f"n{len(self._numbers)}"),), None)
 
     def _number(self, scale: Scale) -> str:
@@ -440,7 +444,8 @@ class _Statement:
                     j += 1
                 if places[i] >= 0:
                     below, mask = len(places) - j, (1 << (j - i)) - 1
-                    moved.append(f"((({number} >> {below}) & {mask}) << {places[j - 1]})")
+                    bits = number if j - i == len(places) else f"(({number} >> {below}) & {mask})"
+                    moved.append(f"({bits} << {places[j - 1]})" if places[j - 1] else bits)
                 i = j
         return self._let(" + ".join(moved) or "0")
 
@@ -558,15 +563,20 @@ class _Deal:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """The columns of the answer that a scale's number follows from: one that is it, or several whose bits are dealt."""
+    """The columns of the answer that a scale's number follows from: one that is it, or several whose bits are dealt.
+
+    Or none, where all rows have one number.
+    """
 
     names: tuple[str, ...]
-    deal: _Deal | None
+    deal: _Deal | int | None
 
     def code(self, columns: dict[str, Words], rows: int) -> Words:
         """Return the number of every row of the answer."""
         if self.deal is None:
             return columns[self.names[0]]
+        if isinstance(self.deal, int):
+            return np.full(rows, self.deal)
         total = np.zeros(rows, np.int64)
         for part, places in zip(self.deal.parts, self.deal.places, strict=True):
             total |= deal_bits(part.code(columns, rows), places)

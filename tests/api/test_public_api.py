@@ -27,6 +27,7 @@ CORE = {
     "TableRelease",
     "load",
     "synthesize",
+    "Query",
 }
 COLUMNS = {
     "Boolean",

@@ -42,7 +42,7 @@ def fit(
 
       privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove --dry-run
       privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o people.release
-      privmeasure fit 'duckdb:clinic.db?table=visits' -s visits.toml -e 1 --neighbours add-remove -o visits.release
+      privmeasure fit 'sqlite:people.db?table=people' -s people.toml -e 1 --neighbours add-remove -o base.release
       privmeasure fit people.csv -s people.toml -e 1/2 --neighbours add-remove -o half.release \\
         --ledger book.sqlite --dataset people
     """

@@ -26,14 +26,14 @@ def opened(data: "Path | str") -> "Iterator[Any]":
     The copy is private: in a folder of its own that nobody else may enter, for as long as the command runs. A text may
     be a place in a database; commands that read files alone give a path.
     """
-    from privmeasure.sources.databases import SCHEMES, is_database
+    from privmeasure.sources.databases import SCHEMES
 
     if isinstance(data, Path) and str(data).partition(":")[0] in SCHEMES and not data.exists():
         raise DataError(
             "This command reads the rows of a file, and the table lies in a database. Export it to Parquet first."
         )
     if Path(data) != STDIN:
-        yield data if isinstance(data, Path) or is_database(data) else Path(data)
+        yield data
         return
     from privmeasure.sources.files import ENDING_OF, KINDS
 
@@ -74,10 +74,11 @@ def check_columns_of(data: Any, schema: "Schema", form: "TextForm") -> None:
 def check_header(data: Path, schema: "Schema", form: "TextForm") -> Any:
     """Open a table, compare its header with the schema, and return it; no row is read."""
     from privmeasure.sources.files import open_table
+    from privmeasure.sources.folders import check_table
     from privmeasure.tables.texts import with_decimals
 
     table = open_table(data, form, numbers=with_decimals(schema))
-    schema.check(table.names, table.types)
+    check_table(schema, table)
     return table
 
 

@@ -111,6 +111,15 @@ EncodingOption = Annotated[
     str, typer.Option("--encoding", help="Of text files: utf-8, latin-1, cp1252 or another of one byte per letter.")
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write; - for CSV on stdout.")]
+RowsPerFile = Annotated[
+    int | None,
+    typer.Option(
+        "--rows-per-file",
+        min=1,
+        help="Write a folder of files with at most so many rows each; -o rows.parquet is then its name.",
+        show_default=False,
+    ),
+]
 TextOut = Annotated[
     Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
 ]

@@ -34,6 +34,7 @@ def synthesize(
     chosen: Chosen,
     written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
+    rows_per_file: options.RowsPerFile = None,
     booking: Booking,
     overwrite: options.Overwrite = False,
     threads: options.Threads = None,
@@ -55,7 +56,7 @@ def synthesize(
     form.check_letters(declared)  # before anything is spent
     place = _release_place(out, release, no_release=no_release)
     others = [file_behind(data), asked.schema, booking.ledger]
-    check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)
+    check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json, parts=rows_per_file is not None)
     if place is not None:
         check_out(place, overwrite=overwrite, beside=others, option="--release")
     with opened(data) as table:
@@ -64,7 +65,16 @@ def synthesize(
     warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
     warnings += undecided(asked.schema, declared)
     with keep_on_failure(out, cost, release=place):
-        made = write_rows(out, synthesizer.release_, number, seed, form, overwrite=overwrite, shown=voice.in_words)
+        made = write_rows(
+            out,
+            synthesizer.release_,
+            number,
+            seed,
+            form,
+            overwrite=overwrite,
+            shown=voice.in_words,
+            rows_per_file=rows_per_file,
+        )
     files = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
     words = f"{out}: {made:,} synthetic rows" + ("" if place is None else f"; the release, for more rows: {place}")
     show_outcome(synthesizer, files, words, cost, voice, warnings=warnings, to_stderr=out == STDOUT)

@@ -177,8 +177,8 @@ class DatabaseSource:
                 for statement in question.statements:
                     statement.take(self._driver.ask(statement.text))  # private counts, which die in the mechanism
         except DataError as error:
-            if not self._asked_once:
-                raise
+            if not self._asked_once:  # the first question comes before any noise
+                raise DataError(f"{error} Nothing was spent.") from None
             raise ReleaseError(
                 f"{error} It was not the first question of the fit: nothing was published, but count epsilon as spent."
             ) from None

@@ -49,6 +49,7 @@ def commit() -> str:
         ":!README.md",
         ":!docs/peers.md",
         ":!docs/persons.md",
+        ":!docs/scale.md",
     )
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 

@@ -10,6 +10,7 @@ from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.load import load
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.databases import Query
+from privmeasure.sources.union import Union
 from privmeasure.synthesizer import Synthesizer, synthesize
 from privmeasure.tables import (
     Boolean,
@@ -57,6 +58,7 @@ __all__ = [
     "Synthesizer",
     "TableRelease",
     "Time",
+    "Union",
     "evaluate",
     "load",
     "synthesize",

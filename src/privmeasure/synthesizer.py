@@ -26,6 +26,7 @@ from privmeasure.sources.files import USUAL_TEXT, open_table
 from privmeasure.sources.folders import check_table
 from privmeasure.sources.people import People, fresh_salt, insecure_salt
 from privmeasure.sources.tables import TableSource
+from privmeasure.sources.union import Union, UnionSource
 from privmeasure.spending import Spending
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.facts import asked, forbidden_pairs
@@ -275,10 +276,11 @@ class Synthesizer:
         With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. With
         either they may lie in a database: a DuckDB relation, a `Query`, or a text such as "duckdb:file.db?table=visits"
         are counted by the engine. A path may be that of a folder, a pattern such as "visits/*.parquet", or an address
-        such as "s3://bucket/visits"; `filesystem` is one of pyarrow in which it lies. Every
-        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends; `delimiter`
-        (without it by the end of the name), `decimal` and `encoding` say how it is written. A `Source` of one's own,
-        which counts points of the domain wherever they lie, serves in the place of both.
+        such as "s3://bucket/visits"; `filesystem` is one of pyarrow in which it lies. A `Union` is several of these.
+
+        Every line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends;
+        `delimiter` (without it by the end of the name), `decimal` and `encoding` say how it is written. A `Source` of
+        one's own, which counts points of the domain wherever they lie, serves in the place of both.
 
         Guarantee:  privacy  what is raised holds no value of the data: not in its text, nor in the errors, notes and
                              frames that usually come with one. With `insecure_seed` all of them stay, for debugging
@@ -318,7 +320,7 @@ class Synthesizer:
         try:
             measure = self.mechanism.release(source, key, progress)
         finally:
-            if isinstance(source, TableSource | DatabaseSource):
+            if isinstance(source, TableSource | DatabaseSource | UnionSource):
                 source.close()
         return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
@@ -332,6 +334,8 @@ class Synthesizer:
         filesystem: Any = None,
     ) -> tuple[Source, Layout | None]:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
+        if isinstance(data, Union):
+            return self._open_union(data, progress, form, filesystem)
         if is_source(data):
             if self.privacy.person is not None:
                 raise ArgumentError(
@@ -359,6 +363,27 @@ class Synthesizer:
         people = None if self.schema.person is None else People(self.privacy.rows_per_person, salt)
         source = TableSource(table, self.schema, threads=self._threads, progress=progress, people=people)
         return source, Layout.of(self.schema, names, types)
+
+    def _open_union(
+        self, data: Union, progress: Progress | None, form: TextForm, filesystem: Any
+    ) -> tuple[Source, Layout | None]:
+        """Return several tables behind one counting interface."""
+        if self.privacy.person is not None:
+            raise ArgumentError(
+                "The schema has a person, and which rows of each are kept is decided over one table. Put the files "
+                "into one folder and give that, or join the frames."
+            )
+        sources: list[Source] = []
+        layouts: list[Layout] = []
+        try:
+            for table in data.tables:
+                source, layout = self._open(table, progress, form, filesystem=filesystem)
+                sources.append(source)
+                layouts += [layout] if layout is not None else []
+        except BaseException:
+            UnionSource(sources).close()
+            raise
+        return UnionSource(sources), Layout.shared(layouts) if layouts else None
 
     def _database(self, data: Any) -> DatabaseSource | None:
         """Return rows that lie in a database behind the counting interface; None if they lie elsewhere."""

@@ -28,6 +28,7 @@ CORE = {
     "load",
     "synthesize",
     "Query",
+    "Union",
 }
 COLUMNS = {
     "Boolean",

@@ -28,6 +28,7 @@ from privmeasure.sources.postgres import PostgresDriver
 from privmeasure.sources.sheets import SheetTable
 from privmeasure.sources.sqlite import SQLiteDriver
 from privmeasure.sources.tables import TableSource
+from privmeasure.sources.union import UnionSource
 from privmeasure.synthesizer import Synthesizer
 
 
@@ -53,8 +54,8 @@ def releases(a: CellMeasure, b: ColumnsMeasure, c: TableRelease) -> list[Release
     return [a, b, c]
 
 
-def sources(a: ArraySource, b: TableSource, c: DatabaseSource) -> list[Source]:
-    return [a, b, c]
+def sources(a: ArraySource, b: TableSource, c: DatabaseSource, d: UnionSource) -> list[Source]:
+    return [a, b, c, d]
 
 
 def drivers(a: DuckDBDriver, b: PostgresDriver, c: SQLiteDriver) -> list[Driver]:

@@ -98,7 +98,7 @@ def stored_column(name: str, word: str) -> StoredColumn:
         return StoredColumn(name, word, getattr(pa, f"{'u' * unsigned}int{bits}")(), doubles, whole=True)
     if word in ("FLOAT", "DOUBLE"):
         type = pa.float32() if word == "FLOAT" else pa.float64()
-        return StoredColumn(name, word, type, f"nullif({doubles}, CAST('NaN' AS DOUBLE))")
+        return StoredColumn(name, word, type, doubles, nan=True)
     if word == "BOOLEAN":
         return StoredColumn(name, word, pa.bool_(), doubles, whole=True)
     if word == "VARCHAR" or word.startswith("ENUM("):

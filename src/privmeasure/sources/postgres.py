@@ -89,7 +89,7 @@ def _stored(name: str, word: str, kind: str, column: Any) -> StoredColumn:
         return StoredColumn(name, word, integers[word], DOUBLES, whole=True)
     if word in ("float4", "float8"):
         type = pa.float32() if word == "float4" else pa.float64()
-        return StoredColumn(name, word, type, f"nullif({DOUBLES}, CAST('NaN' AS double precision))")
+        return StoredColumn(name, word, type, DOUBLES, nan=True)
     if word == "bool":
         return StoredColumn(name, word, pa.bool_(), DOUBLES.format("CAST({} AS integer)"), whole=True)
     if word in ("text", "varchar", "bpchar", "name") or kind == "e":

@@ -7,7 +7,8 @@ Every row gets the numbers that NumPy would give it, so every cell has the same 
   and the last. Casts are made of what was floored, within bounds.
 - **Doubles are written so that the engine reads back the same double**, and each sum, product and quotient is rounded
   once. Rounding to the nearest integer is adding and subtracting 2^52, half to even everywhere.
-- **NULL and NaN are one thing.** NaN becomes NULL before anything else; `x <= infinity` is true of all other numbers.
+- **NULL and NaN are one thing.** `x <= infinity` is true of all other numbers, in all three; where more is computed,
+  NaN becomes NULL before anything else.
 - **Texts are compared byte by byte**, whatever the collation of the column.
 - **What has few answers is looked up** (`domains/answers.py`): a listed text has a code, a scale of groups has edges.
 
@@ -42,7 +43,7 @@ FEW_PIECES = 8
 """Up to so many numbers of a scale they are found by comparing, not by computing."""
 FEW_EDGES = 16
 """Up to so many edges a tree of comparisons is faster than a search in an array."""
-FEW_TEXTS = 4
+FEW_TEXTS = 16
 """Up to so many texts they are compared one by one; beyond, they are joined with."""
 SETS = 64
 """Partitions that are asked for in one statement."""
@@ -179,8 +180,9 @@ SQLITE_DIALECT = Dialect(
 class StoredColumn:
     """A column of a query's result: its name, its type in our words, and how its value is handed over.
 
-    `value` is SQL with {} in the place of the column: a double without NaN, or a text. See `Reading.stored` for the
-    units. `whole` says that all values are integers, by the type. `word` is the engine's own name of the type.
+    `value` is SQL with {} in the place of the column: a double, or a text. See `Reading.stored` for the units. `whole`
+    says that all values are integers, by the type, and `nan` that they may be NaN. `word` is the engine's own name of
+    the type.
     """
 
     name: str
@@ -188,6 +190,7 @@ class StoredColumn:
     type: "pa.DataType | None"
     value: str = "{}"
     whole: bool = False
+    nan: bool = False
 
 
 class Question:
@@ -458,7 +461,7 @@ class _Statement:
         kept = all(
             isinstance(s, words.Clamped | words.Rounded | words.Counted | words.Stretched) for s in reading.steps
         )
-        return f"x{reading.column}" if kept else self._reading(reading)
+        return self._stored_value(reading.column) if kept else self._reading(reading)
 
     def _of_rings(self, scale: words.Rings) -> str:
         ring = self._let(self._number(scale.ring))
@@ -486,10 +489,17 @@ class _Statement:
 
     def _reading(self, reading: Reading) -> str:
         """Return the value of a reading, NULL for NaN, step by step."""
-        value = f"x{reading.column}"
+        value = self._stored_value(reading.column)
         for step in reading.steps:
             value = self._let(getattr(self, f"_{type(step).__name__.lower()}")(value, step))
         return value
+
+    def _stored_value(self, column: int) -> str:
+        """Return a stored value, NULL for NaN."""
+        if not self._stored[column].nan:
+            return f"x{column}"
+        double = self._dialect.double
+        return self._let(f"nullif(x{column}, CAST('NaN' AS {double}))")
 
     def _clamped(self, x: str, step: words.Clamped) -> str:
         low, high = self._dialect.number(step.low), self._dialect.number(step.high)

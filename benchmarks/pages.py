@@ -151,8 +151,11 @@ def scale() -> str | None:
         own = f"{row['seconds']:.2f} | {row['beside']} | {row['its seconds']:.2f} | {row['ratio']:.2f} | {bar}"
         lines.append(f"| {row['what']} | {row['case']} | {own} |")
     cpu, tools = result["machine"], ", ".join(f"{name} {version}" for name, version in result["tools"].items())
-    lines += ["", f"Measured by `make bench-scale` on {cpu['cores']} cores ({cpu['cpu']}), {tools}. Wall seconds, medians "
-              "of runs by turns: the ratio is what stays when a machine is slower or busy."]  # fmt: skip
+    lines += [
+        "",
+        f"Measured by `make bench-scale` on {cpu['cores']} cores ({cpu['cpu']}), {tools}. Wall seconds, medians of runs by "
+        "turns: the ratio is what stays when a machine is slower or busy.",
+    ]
     return "\n".join(lines)
 
 

@@ -361,6 +361,29 @@ def test_ctrl_c_stops_the_engine(bases: Bases, engine: str) -> None:
         bases.postgres.rollback()
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ctrl_c_after_the_noise_counts_as_spent(bases: Bases, engine: str, monkeypatch) -> None:
+    bases.need(engine)
+    query = bases.query(engine, TABLE)
+    ask = query._driver.ask
+
+    def interrupted(statement):
+        if "GROUP BY" in statement:
+            raise KeyboardInterrupt(CANARY)
+        return ask(statement)
+
+    monkeypatch.setattr(query._driver, "ask", interrupted)
+    synth = pm.Synthesizer(SCHEMA, epsilon=1, neighbours="add-remove")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        synth.fit(query)
+    assert caught.value.args == ()
+    assert synth.spent
+    monkeypatch.undo()
+    again = bases.query(engine, TABLE).source(SCHEMA)  # the transaction was ended
+    assert total(again) == 4
+    again.close()
+
+
 def test_a_source_shows_nothing() -> None:
     base = sqlite3.connect(":memory:")
     base.execute("CREATE TABLE t (x REAL)")

@@ -153,8 +153,8 @@ def scale() -> str | None:
     cpu, tools = result["machine"], ", ".join(f"{name} {version}" for name, version in result["tools"].items())
     lines += [
         "",
-        f"Measured by `make bench-scale` on {cpu['cores']} cores ({cpu['cpu']}), {tools}. Wall seconds, medians of runs by "
-        "turns: the ratio is what stays when a machine is slower or busy.",
+        f"Measured by `make bench-scale` on {cpu['cores']} cores ({cpu['cpu']}), {tools}. Wall seconds, medians of "
+        "runs by turns: the ratio is what stays when a machine is slower or busy.",
     ]
     return "\n".join(lines)
 

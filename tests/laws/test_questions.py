@@ -39,7 +39,7 @@ DOMAINS: list[tuple[Domain, tuple[int, ...]]] = [
     (Nullable(Circle(24)), (1, 5)),
     (Nullable(Sphere()), (1, 9)),
     (Product([Box([(0, 1)]), Nullable(Categories(3)), Integers(0, 9), Sphere()], weights=[1, 0.5, 2, 1]), (4, 11, 18)),
-    (Nullable(Product([Steps(0, 9), Circle(7)])), (6,)),
+    (Nullable(Product([Steps(0, 9), Circle(7)])), (6, 50)),
 ]
 
 

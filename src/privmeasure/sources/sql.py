@@ -109,9 +109,11 @@ class Dialect:
         kind = "BIGINT" if all(isinstance(value, int) for value in values) else self.double
         return self.array.format(", ".join(map(repr, values)), kind)
 
-    def floor(self, expression: str) -> str:
-        """Return the floor of a number that is not negative, as an integer."""
-        return f"CAST({expression} AS INTEGER)" if self is SQLITE_DIALECT else f"CAST(floor({expression}) AS BIGINT)"
+    def floor(self, expression: str, most: int) -> str:
+        """Return the floor of a number that is not negative, as an integer that is at most so large."""
+        if self is SQLITE_DIALECT:
+            return f"CAST({expression} AS INTEGER)"
+        return f"CAST(floor({expression}) AS {'INTEGER' if most < 1 << 31 else 'BIGINT'})"
 
 
 def _powers(operator: str, exponent: int) -> Iterator[str]:
@@ -421,7 +423,7 @@ class _Statement:
         u = f"({_minus(u, scale.low, number)})"
         u = u if scale.factor == 1 else f"{u} * {number(scale.factor)}"
         u = u if scale.divisor == 1 else f"{u} / {number(scale.divisor)}"
-        return f"{begin} WHEN {x} < {number(top)} THEN {self._dialect.floor(u)} {end}"
+        return f"{begin} WHEN {x} < {number(top)} THEN {self._dialect.floor(u, last)} {end}"
 
     # ---------------------------------------------------------------------------------------- scales of several columns
 
@@ -434,12 +436,14 @@ class _Statement:
         return self._let(self._pieces(x, scale.edges, np.arange(len(scale.edges) + 1), 0))
 
     def _of_codes(self, scale: words.Codes) -> str:
-        return self._table(self._dialect.floor(f"coalesce({self._reading(scale.of)}, 0.0)"), scale.codes.tolist())
+        return self._table(
+            self._dialect.floor(f"coalesce({self._reading(scale.of)}, 0.0)", len(scale.codes)), scale.codes.tolist()
+        )
 
     def _of_dealt(self, scale: words.Dealt) -> str:
         moved = []
         for part, places in zip(scale.parts, scale.places, strict=True):
-            number = self._let(self._number(part))
+            number = self._let(f"CAST({self._number(part)} AS BIGINT)")  # bits that are moved need room
             i = 0
             while i < len(places):
                 j = i + 1  # bits that stay side by side are moved together

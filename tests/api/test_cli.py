@@ -538,4 +538,6 @@ def test_a_table_in_a_database_is_fitted_and_booked(call, folder):
     assert len(list((folder / "rows.parquet").iterdir())) >= 2
     call("sample", "one.release", "-o", "rows.csv", "-n", "10", "--rows-per-file", "4")
     assert sorted(path.name for path in (folder / "rows.csv").iterdir()) == [f"part-{i:05}.csv" for i in range(3)]
+    again = ["synthesize", "rows.parquet", *FIT[2:-1], "rows.parquet", "--rows-per-file", "9", "--overwrite"]
+    assert cli.run([*again, "--no-release", "--quiet"]) == 2  # what is read is not written over
     assert "people.db" not in call("fit", "sqlite:people.db?table=people", *FIT[2:-2], "--dry-run")

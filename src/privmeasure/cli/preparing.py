@@ -83,6 +83,9 @@ def check_table_out(
             )
         return
     if parts:
+        inside = [other for other in beside if other is not None and other.resolve().is_relative_to(path.resolve())]
+        if inside:  # the folder of the data themselves, perhaps
+            raise ArgumentError(f"{path} would be written over another file of this command. Give another --out.")
         check_parts(path, overwrite=overwrite)
         return
     check_out(path, overwrite=overwrite, beside=beside)

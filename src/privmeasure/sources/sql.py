@@ -553,9 +553,9 @@ class _Statement:
         i = self._let(self._pieces(x, knots[1:-1], np.arange(len(knots) - 1), 0))
         below, above = self._table(i, knots[:-1].tolist()), self._table(i, knots[1:].tolist())
         place, near = self._let(f"CAST({i} AS {self._dialect.double})"), number(NEAR_ONE)
-        # a value that is not above its knot is not divided: its quotient might vanish, which PostgreSQL refuses
+        # what is next to nothing beside a gap is not divided: its quotient might vanish, which PostgreSQL refuses
         over = self._let(f"CASE WHEN {x} > {below} THEN {x} - {below} END")
-        small = number(2.0**-1000)
+        small = number(math.ldexp(float(np.diff(knots).max()), -1070))
         q = self._let(f"CASE WHEN {over} >= {small} THEN {over} / ({above} - {below}) END")
         return (
             f"CASE WHEN {x} >= {number(knots[-1])} THEN {number(len(knots) - 1)} "

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import DataError
-from privmeasure.sources.sql import DUCKDB, StoredColumn
+from privmeasure.sources.sql import DUCKDB, StoredColumn, subquery
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,35 +15,34 @@ if TYPE_CHECKING:
 VIEW = "privmeasure_rows"
 """What statements call the rows of a relation."""
 
+PATIENCE = 1.0
+"""Seconds between two looks at whether a statement was answered, where signals do not end a wait."""
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
 
 class DuckDBDriver:
-    """A relation of DuckDB. Its statements run on the relation's own connection."""
+    """A relation of DuckDB, or a query on a connection."""
 
     dialect = DUCKDB
-    given = VIEW
 
-    def __init__(self, relation: Any, connection: Any = None) -> None:
-        """Take a relation, and its connection where that is known; nothing runs yet."""
-        self._relation = relation
+    def __init__(self, relation: Any, connection: Any = None, given: str = VIEW) -> None:
+        """Take a relation; or a connection and what is `given` to it, which the relation describes."""
+        self._relation, self.given = relation, given
+        self._runs = None if given == VIEW else connection
         self._connection = getattr(relation, "_con", None) if connection is None else connection
         self._ours = False
 
     @classmethod
     def of(cls, connection: Any, query: str | None, table: str | None) -> "DuckDBDriver":
-        """Return the relation of a query or of a table."""
-        if table is not None:
-            query = f"SELECT * FROM {'.'.join(map(DUCKDB.name, table.split('.')))}"
+        """Return the driver of a query or of a table."""
+        given = subquery(DUCKDB, query, table)
         try:
-            relation = connection.sql(query)
+            relation = connection.sql(f"SELECT * FROM {given} AS given")
         except Exception as error:  # its words may quote a literal of the query
             raise DataError(
                 f"DuckDB does not understand the query, or has no such table ({type(error).__name__}). Try it alone."
             ) from None
-        if relation is None:
-            raise DataError("The query gives no rows: it must be a SELECT.")
-        return cls(relation, connection)
+        return cls(relation, connection, given)
 
     def columns(self) -> Sequence[Sequence[StoredColumn]]:
         """Return the columns; they are known before anything runs."""
@@ -58,6 +58,22 @@ class DuckDBDriver:
 
     def ask(self, statement: str) -> Sequence[Any]:
         """Run a statement."""
+        if self._connection is None:
+            return self._answers(statement)
+        # in a thread of its own: DuckDB does not look for Ctrl-C in all of its work, but it can be told to stop
+        with ThreadPoolExecutor(1) as pool:
+            answers = pool.submit(self._answers, statement)
+            try:
+                while not wait([answers], timeout=PATIENCE).done:
+                    pass
+            except KeyboardInterrupt:
+                self._connection.interrupt()
+                raise
+        return answers.result()
+
+    def _answers(self, statement: str) -> list[Any]:
+        if self._runs is not None:
+            return list(self._runs.execute(statement).fetchnumpy().values())
         return list(self._relation.query(VIEW, statement).fetchnumpy().values())
 
     def end(self) -> None:

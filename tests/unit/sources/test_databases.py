@@ -364,7 +364,7 @@ def test_ctrl_c_stops_the_engine(bases: Bases, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_ctrl_c_after_the_noise_counts_as_spent(bases: Bases, engine: str, monkeypatch) -> None:
     bases.need(engine)
-    query = bases.query(engine, TABLE)
+    query = bases.query(engine, pa.concat_tables([TABLE] * 500))  # so many that cells are asked for, whatever the noise
     ask = query._driver.ask
 
     def interrupted(statement):

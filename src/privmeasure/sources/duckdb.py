@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 VIEW = "privmeasure_rows"
 """What statements call the rows of a relation."""
 
-PATIENCE = 1.0
+LOOK_SECONDS = 1.0
 """Seconds between two looks at whether a statement was answered, where signals do not end a wait."""
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
@@ -64,7 +64,7 @@ class DuckDBDriver:
         with ThreadPoolExecutor(1) as pool:
             answers = pool.submit(self._answers, statement)
             try:
-                while not wait([answers], timeout=PATIENCE).done:
+                while not wait([answers], timeout=LOOK_SECONDS).done:
                     pass
             except KeyboardInterrupt:
                 self._connection.interrupt()
@@ -98,8 +98,8 @@ def stored_column(name: str, word: str) -> StoredColumn:
     """Return how a column of a type of DuckDB is read.
 
     Examples:
-        >>> stored_column("age", "SMALLINT")
-        StoredColumn(name='age', word='SMALLINT', type=DataType(int16), value='CAST({} AS DOUBLE)', whole=True)
+        >>> stored_column("age", "SMALLINT").type, stored_column("age", "SMALLINT").value
+        (DataType(int16), 'CAST({} AS DOUBLE)')
     """
     import pyarrow as pa
 

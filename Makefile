@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays pages clean help
+.PHONY: venv demo test test-databases test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -29,6 +29,9 @@ lint: venv ## ruff and mypy
 
 test: lint ## everything that must pass on every commit
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+test-databases: venv ## DuckDB, PostgreSQL and SQLite: the same cells as in memory; says loudly which one is not there
+	$(BIN)/python -m pytest -q -rs tests/laws/test_databases.py tests/laws/test_same_answer.py tests/unit/sources/test_databases.py
 
 test-slow: venv ## the statistical sets that take longer
 	$(BIN)/python -m pytest -q -n 2 -m slow
@@ -116,6 +119,9 @@ bench-target: .venv/ready-bench ## what a declared target brings: Cox's coeffici
 
 bench-stays: .venv/ready-bench ## an order between columns: rows that break it, and how much slower sampling is
 	$(BIN)/python benchmarks/stays.py
+
+bench-scale: .venv/ready-bench ## databases, files and writing beside what an engine needs by hand
+	$(BIN)/python benchmarks/scale.py
 
 pages: venv ## write the numbers of benchmarks/results into the README and the pages of docs
 	$(BIN)/python benchmarks/pages.py

@@ -225,6 +225,25 @@ def _share(had: int, of: int) -> str:
     return text if LOW <= had / of <= HIGH else f"**{text}**"
 
 
+def scale() -> str | None:
+    """Return the numbers of the page about scale."""
+    result = load("scale")
+    if not result:
+        return None
+    lines = ["| what | case | seconds | beside | its seconds | ratio | bar |", "|---|---|---|---|---|---|---|"]
+    for row in result["rows"]:
+        bar = "" if row["bar"] is None else f"{row['bar']:g}"
+        own = f"{row['seconds']:.2f} | {row['beside']} | {row['its seconds']:.2f} | {row['ratio']:.2f} | {bar}"
+        lines.append(f"| {row['what']} | {row['case']} | {own} |")
+    cpu, tools = result["machine"], ", ".join(f"{name} {version}" for name, version in result["tools"].items())
+    lines += [
+        "",
+        f"Measured by `make bench-scale` on {cpu['cores']} cores ({cpu['cpu']}), {tools}. Wall seconds, medians of "
+        "runs by turns: the ratio is what stays when a machine is slower or busy.",
+    ]
+    return "\n".join(lines)
+
+
 PAGES = {
     "README.md": numbers,
     "docs/peers.md": peers,
@@ -232,6 +251,7 @@ PAGES = {
     "docs/cli.md": first_hour,
     "docs/wide-tables.md": wide_tables,
     "docs/reports.md": typical,
+    "docs/scale.md": scale,
 }
 
 

@@ -52,6 +52,7 @@ def commit() -> str:
         ":!docs/cli.md",
         ":!docs/wide-tables.md",
         ":!docs/reports.md",
+        ":!docs/scale.md",
     )
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 

@@ -63,6 +63,51 @@ def put(part: Path, path: Path) -> None:
     part.replace(_target(path))
 
 
+def check_folder(path: Path, ours: str, *, overwrite: bool, taken: str = TAKEN) -> None:
+    """Refuse a place where no folder can be written; one that is there may hold only files with names like `ours`."""
+    if path.is_dir():
+        if not overwrite:
+            raise FileExistsError(taken.format(path=path))
+        if not _holds_only(path, ours):
+            raise FileExistsError(
+                f"{path} is a folder that holds other files, and is not replaced. Choose another name."
+            )
+    elif path.exists():
+        raise FileExistsError(f"{path} is a file, where a folder is to be written. Choose another name.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or write elsewhere.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(CLOSED.format(path=path))
+
+
+def _holds_only(path: Path, ours: str) -> bool:
+    return all(child.is_file() and child.match(ours) for child in path.iterdir())
+
+
+@contextmanager
+def part_folder(path: Path) -> Iterator[Path]:
+    """Give a folder beside another's place, to fill it before `put_folder`; what is left of it goes."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.mkdir()
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def put_folder(part: Path, path: Path, ours: str) -> None:
+    """Put a folder that is complete in its place; an older one of the same kind goes."""
+    old = path.with_name(f"{path.name}.{os.getpid()}.old")
+    if path.is_dir():
+        if not _holds_only(path, ours):  # they came into being while we wrote
+            raise FileExistsError(
+                f"{path} is a folder that holds other files, and is not replaced. Choose another name."
+            )
+        path.rename(old)
+    part.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
 def _target(path: Path) -> Path:
     """Return where a link leads, or the path itself."""
     if not path.is_symlink():

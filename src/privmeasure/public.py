@@ -9,6 +9,8 @@ from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.load import load
 from privmeasure.releases.table import TableRelease
+from privmeasure.sources.databases import Query
+from privmeasure.sources.union import Union
 from privmeasure.synthesizer import Synthesizer, synthesize
 from privmeasure.tables import (
     Boolean,
@@ -50,12 +52,14 @@ __all__ = [
     "Privacy",
     "PrivmeasureError",
     "Product",
+    "Query",
     "Recipe",
     "Schema",
     "Sphere",
     "Synthesizer",
     "TableRelease",
     "Time",
+    "Union",
     "evaluate",
     "load",
     "synthesize",

@@ -21,9 +21,12 @@ from privmeasure.releases.base import Order, Release
 from privmeasure.releases.sampling import check_draw
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
+from privmeasure.sources.databases import DatabaseSource, Query, is_database, open_database, relation_source
 from privmeasure.sources.files import USUAL_TEXT, open_table
+from privmeasure.sources.folders import check_table
 from privmeasure.sources.people import People, fresh_salt, insecure_salt
 from privmeasure.sources.tables import TableSource
+from privmeasure.sources.union import Union, UnionSource
 from privmeasure.spending import Spending
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.facts import asked, forbidden_pairs
@@ -268,14 +271,19 @@ class Synthesizer:
         delimiter: str | None = None,
         decimal: str = ".",
         encoding: str = UTF8,
+        filesystem: Any = None,
         insecure_seed: int | None = None,
     ) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
 
-        With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. Every
-        line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends; `delimiter`
-        (without it by the end of the name), `decimal` and `encoding` say how it is written. A `Source` of one's own,
-        which counts points of the domain wherever they lie, serves in the place of both.
+        With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. With
+        either they may lie in a database: a DuckDB relation, a `Query`, or a text such as "duckdb:file.db?table=visits"
+        are counted by the engine. A path may be that of a folder, a pattern such as "visits/*.parquet", or an address
+        such as "s3://bucket/visits"; `filesystem` is one of pyarrow in which it lies. A `Union` is several of these.
+
+        Every line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends;
+        `delimiter` (without it by the end of the name), `decimal` and `encoding` say how it is written. A `Source` of
+        one's own, which counts points of the domain wherever they lie, serves in the place of both.
 
         Guarantee:  privacy  what is raised holds no value of the data: not in its text, nor in the errors, notes and
                              frames that usually come with one. With `insecure_seed` all of them stay, for debugging
@@ -290,7 +298,7 @@ class Synthesizer:
         self._spending.begin(key, self.mechanism.privacy)
         failure: BaseException | None = None
         try:
-            self._release = self._made(data, key, salt, progress, form)
+            self._release = self._made(data, key, salt, progress, form, filesystem)
         except BaseException as error:
             if not key.private:
                 raise
@@ -307,20 +315,30 @@ class Synthesizer:
             failure.__context__ = None  # what the caller was handling: it came with the raise
             del failure
 
-    def _made(self, data: Any, key: Key, salt: bytes, progress: Progress | None, form: TextForm) -> Release:
+    def _made(
+        self, data: Any, key: Key, salt: bytes, progress: Progress | None, form: TextForm, filesystem: Any
+    ) -> Release:
         """Return the release of the data: private until the mechanism is done."""
-        source, layout = self._open(data, progress, form, salt=salt)
+        source, layout = self._open(data, progress, form, salt=salt, filesystem=filesystem)
         try:
             measure = self.mechanism.release(source, key, progress)
         finally:
-            if isinstance(source, TableSource):
+            if isinstance(source, TableSource | DatabaseSource | UnionSource):
                 source.close()
         return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
     def _open(
-        self, data: Any, progress: Progress | None, form: TextForm = USUAL_TEXT, *, salt: bytes = b""
+        self,
+        data: Any,
+        progress: Progress | None,
+        form: TextForm = USUAL_TEXT,
+        *,
+        salt: bytes = b"",
+        filesystem: Any = None,
     ) -> tuple[Source, Layout | None]:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
+        if isinstance(data, Union):
+            return self._open_union(data, progress, form, filesystem)
         if is_source(data):
             if self.privacy.person is not None:
                 raise ArgumentError(
@@ -328,6 +346,8 @@ class Synthesizer:
                     "rows_per_person. Give a table, or a schema without person and a Source that keeps to it."
                 )
             return data, None if self.schema is None else Layout.natural(self.schema)
+        if (base := self._database(data)) is not None:
+            return base, None if self.schema is None else Layout.of(self.schema, base.names, base.types)
         if self.schema is None:
             return ArraySource(data, width=self.domain.width, threads=self._threads), None
         if isinstance(data, str) and (len(data) > LONGEST_PATH or not data.isprintable()):
@@ -336,15 +356,44 @@ class Synthesizer:
                 "itself. Save the table to a file and give its path, or give a dataframe."
             )
         if isinstance(data, str | Path):
-            table = open_table(data, form, numbers=with_decimals(self.schema))
+            table = open_table(data, form, numbers=with_decimals(self.schema), filesystem=filesystem)
+            check_table(self.schema, table)
             names, types = table.names, table.types
         else:
             table, self._frame = to_arrow(data)
             names, types = tuple(table.schema.names), self._frame.types
-        self.schema.check(names, types)
+            self.schema.check(names, types)
         people = None if self.schema.person is None else People(self.privacy.rows_per_person, salt)
         source = TableSource(table, self.schema, threads=self._threads, progress=progress, people=people)
         return source, Layout.of(self.schema, names, types)
+
+    def _open_union(
+        self, data: Union, progress: Progress | None, form: TextForm, filesystem: Any
+    ) -> tuple[Source, Layout | None]:
+        """Return several tables behind one counting interface."""
+        if self.privacy.person is not None:
+            raise ArgumentError(
+                "The schema has a person, and which rows of each are kept is decided over one table. Put the files "
+                "into one folder and give that, or join the frames."
+            )
+        sources: list[Source] = []
+        layouts: list[Layout] = []
+        try:
+            for table in data.tables:
+                source, layout = self._open(table, progress, form, filesystem=filesystem)
+                sources.append(source)
+                layouts += [layout] if layout is not None else []
+        except BaseException:
+            UnionSource(sources).close()
+            raise
+        return UnionSource(sources), Layout.shared(layouts) if layouts else None
+
+    def _database(self, data: Any) -> DatabaseSource | None:
+        """Return rows that lie in a database behind the counting interface; None if they lie elsewhere."""
+        space = self.domain if self.schema is None else self.schema
+        if isinstance(data, Query):
+            return data.source(space)
+        return open_database(data, space) if is_database(data) else relation_source(data, space)
 
     @property
     def spent(self) -> bool:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.csv
@@ -18,6 +20,10 @@ def shelf(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shelf")
     pyarrow.csv.write_csv(table(), folder / "people.csv")
     pyarrow.parquet.write_table(table(), folder / "people.parquet")
+    with closing(sqlite3.connect(folder / "people.db")) as base:
+        base.execute("CREATE TABLE people (age INTEGER, sex TEXT, income REAL, name TEXT)")
+        base.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", zip(*table().to_pydict().values(), strict=True))
+        base.commit()
     (folder / "people.toml").write_text(SCHEMA)
     (folder / "frictionless.json").write_text(json.dumps(FRICTIONLESS))
     (folder / "dictionary.csv").write_text(DICTIONARY)

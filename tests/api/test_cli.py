@@ -22,7 +22,7 @@ from cli_shelf import FIT, PROMISE, SCHEMA, SECRET, table
 
 import privmeasure as pm
 from privmeasure import cli
-from privmeasure.cli import fit, opening, terminal
+from privmeasure.cli import opening, terminal
 from privmeasure.ledger import Ledger
 from privmeasure.tables import Schema
 from privmeasure.tables.columns.kinds import COLUMN_KINDS
@@ -323,7 +323,7 @@ def test_what_is_spooled_is_for_its_owner_alone(folder, monkeypatch):
         return real(path, *more)
 
     real = opening.check_header
-    monkeypatch.setattr(fit, "check_header", look)
+    monkeypatch.setattr(opening, "check_header", look)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "people.csv").read_bytes())))
     assert cli.run(["fit", "-", *FIT[2:-2], "--dry-run", "--quiet"]) == 0
     assert modes == [(0o700, "stdin.csv")]
@@ -528,3 +528,16 @@ def test_options_mean_the_same_everywhere():
         by_name = {option.name: option for option in command.params}
         if "neighbours" in by_name:
             assert by_name["neighbours"].required, path
+
+
+def test_a_table_in_a_database_is_fitted_and_booked(call, folder):
+    out = call("fit", "sqlite:people.db?table=people", *FIT[2:-1], "one.release", "--json")
+    assert json.loads(out)["release"] == "one.release"
+    query = "sqlite:people.db?query=SELECT%20age,%20sex,%20income,%20name%20FROM%20people"
+    call("synthesize", query, *FIT[2:-1], "rows.parquet", "--rows-per-file", "200", "--release", "two.release")
+    assert len(list((folder / "rows.parquet").iterdir())) >= 2
+    call("sample", "one.release", "-o", "rows.csv", "-n", "10", "--rows-per-file", "4")
+    assert sorted(path.name for path in (folder / "rows.csv").iterdir()) == [f"part-{i:05}.csv" for i in range(3)]
+    again = ["synthesize", "rows.parquet", *FIT[2:-1], "rows.parquet", "--rows-per-file", "9", "--overwrite"]
+    assert cli.run([*again, "--no-release", "--quiet"]) == 2  # what is read is not written over
+    assert "people.db" not in call("fit", "sqlite:people.db?table=people", *FIT[2:-2], "--dry-run")

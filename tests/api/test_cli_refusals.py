@@ -167,7 +167,7 @@ def test_what_could_not_be_written_is_told_before_anything_is_spent(refused, fol
 
 def test_not_a_table(refused, folder):
     refused(["fit", "nowhere.csv", *FIT[2:]], 3, "nowhere.csv")
-    refused(["fit", ".", *FIT[2:]], 3, "folder")
+    refused(["fit", ".", *FIT[2:]], 3, "several kinds", "pattern")
     (folder / "table.xls").write_text("x")
     refused(["fit", "table.xls", *FIT[2:]], 2, "table.xls", ".csv")
     (folder / "table.xlsx").write_text("x")

@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/researchers.md", "docs/persons.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/researchers.md", "docs/persons.md", "docs/databases.md", "docs/continual.md"]
+)
 def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     assert blocks

@@ -27,6 +27,8 @@ CORE = {
     "TableRelease",
     "load",
     "synthesize",
+    "Query",
+    "Union",
     "typical_error",
 }
 COLUMNS = {

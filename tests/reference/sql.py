@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privmeasure.domains import scales as words
+from privmeasure.domains.knots import NEAR_ONE
 
 
 class Question:
@@ -85,6 +86,18 @@ class Question:
         )
         found = f"(SELECT value FROM {table} WHERE key = {x})"
         return f"CASE WHEN {x} IS NULL THEN {missing} ELSE coalesce({found}, {other}) END"
+
+    def _together(self, x: str, step: words.Together) -> str:
+        return f"CASE WHEN {self._reading(step.other)} IS NOT NULL THEN {x} END"
+
+    def _stretched(self, x: str, step: words.Stretched) -> str:
+        knots = step.knots.knots
+        inner, near = self._table(knots[1:-1].tolist(), [0] * (len(knots) - 2)), self._constant(NEAR_ONE)
+        i = self._let(f"(SELECT count(*) FROM {inner} WHERE key <= {x})")
+        below, above = self._look_up(i, knots[:-1]), self._look_up(i, knots[1:])
+        q = self._let(f"({x} - {below}) / ({above} - {below})")
+        end = f"CASE WHEN {x} >= {self._constant(knots[-1])} THEN {self._constant(len(knots) - 1)}"
+        return f"{end} WHEN {q} < 0 THEN {i} + 0.0 WHEN {q} > {near} THEN {i} + {near} ELSE {i} + {q} END"
 
     # ----------------------------------------------------------------------------------------------------- scales
 

@@ -20,10 +20,15 @@ from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
+from privmeasure.sources.databases import DatabaseSource, Driver
+from privmeasure.sources.duckdb import DuckDBDriver
 from privmeasure.sources.feather import FeatherTable
 from privmeasure.sources.files import ParquetTable, TableFile, TextTable
+from privmeasure.sources.postgres import PostgresDriver
 from privmeasure.sources.sheets import SheetTable
+from privmeasure.sources.sqlite import SQLiteDriver
 from privmeasure.sources.tables import TableSource
+from privmeasure.sources.union import UnionSource
 from privmeasure.synthesizer import Synthesizer
 
 
@@ -49,8 +54,12 @@ def releases(a: CellMeasure, b: ColumnsMeasure, c: TableRelease) -> list[Release
     return [a, b, c]
 
 
-def sources(a: ArraySource, b: TableSource) -> list[Source]:
-    return [a, b]
+def sources(a: ArraySource, b: TableSource, c: DatabaseSource, d: UnionSource) -> list[Source]:
+    return [a, b, c, d]
+
+
+def drivers(a: DuckDBDriver, b: PostgresDriver, c: SQLiteDriver) -> list[Driver]:
+    return [a, b, c]
 
 
 def files(a: TextTable, b: ParquetTable, c: FeatherTable, d: SheetTable) -> list[TableFile]:

@@ -90,7 +90,9 @@ class Cost:
         return {"spent": str(self.epsilon), "booked": booked}
 
 
-def fit_booked(synthesizer: "Synthesizer", data: Path, booking: Booking, form: "TextForm", *, shown: bool) -> Cost:
+def fit_booked(
+    synthesizer: "Synthesizer", data: Path | str, booking: Booking, form: "TextForm", *, shown: bool
+) -> Cost:
     """Spend epsilon on a table: booked before it is opened, with a bar while it is read; freed if nothing was spent.
 
     A book that cannot be written after the fit is no reason to lose what epsilon bought: the entry counts as it is.

@@ -8,7 +8,7 @@ import typer
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
 from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
-from privmeasure.cli.opening import check_header, opened
+from privmeasure.cli.opening import check_columns_of, file_behind, opened, told
 from privmeasure.cli.outcome import save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out
 from privmeasure.cli.promise import Asked, Chosen, promise
@@ -18,7 +18,7 @@ from privmeasure.cli.terminal import Voice
 
 def fit(
     *,
-    data: options.Data,
+    data: options.DataPlace,
     asked: Asked,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The release file to write.")] = None,
     rows: options.PublicRows = None,
@@ -44,6 +44,7 @@ def fit(
 
       privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove --dry-run
       privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o people.release
+      privmeasure fit 'sqlite:people.db?table=people' -s people.toml -e 1 --neighbours add-remove -o base.release
       privmeasure fit people.csv -s people.toml -e 1/2 --neighbours add-remove -o half.release \\
         --ledger book.sqlite --dataset people
     """
@@ -51,8 +52,8 @@ def fit(
     declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     if dry_run:
         with opened(data) as table:
-            check_header(table, declared, form)
-        words = f"{data} has the columns that the schema declares. Nothing was read but the header."
+            check_columns_of(table, declared, form)
+        words = f"{told(data)} has the columns that the schema declares. Nothing was read but the header."
         warnings = undecided(asked.schema, declared)
         value = {"dry_run": True, "fits": True, "columns": list(declared.data)}
         voice.answer(value | {"missing_cells": missing_cells(declared), "warnings": warnings}, words)
@@ -63,7 +64,7 @@ def fit(
         raise typer.BadParameter("a release needs a place: give --out, or --dry-run to check only", param_hint="--out")
     if out == STDOUT:
         raise typer.BadParameter("a release is kept: give --out the path of a file", param_hint="--out")
-    others = [data, asked.schema, booking.ledger]
+    others = [file_behind(data), asked.schema, booking.ledger]
     check_out(out, overwrite=overwrite, beside=others)
     check_page(report, overwrite=overwrite, beside=[*others, out])
     with opened(data) as table:

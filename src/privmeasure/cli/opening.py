@@ -20,12 +20,19 @@ STDIN = Path("-")
 
 
 @contextmanager
-def opened(data: Path) -> Iterator[Path]:
-    """Give the path of the sensitive table; what comes on stdin is spooled first, for it is read more than once.
+def opened(data: "Path | str") -> "Iterator[Any]":
+    """Give the place of the sensitive table; what comes on stdin is spooled first, for it is read more than once.
 
-    The copy is private: in a folder of its own that nobody else may enter, for as long as the command runs.
+    The copy is private: in a folder of its own that nobody else may enter, for as long as the command runs. A text may
+    be a place in a database; commands that read files alone give a path.
     """
-    if data != STDIN:
+    from privmeasure.sources.databases import SCHEMES
+
+    if isinstance(data, Path) and str(data).partition(":")[0] in SCHEMES and not data.exists():
+        raise DataError(
+            "This command reads the rows of a file, and the table lies in a database. Export it to Parquet first."
+        )
+    if Path(data) != STDIN:
         yield data
         return
     from privmeasure.sources.files import ENDING_OF, KINDS
@@ -43,13 +50,38 @@ def opened(data: Path) -> Iterator[Path]:
         yield copy
 
 
+def file_behind(data: str) -> Path | None:
+    """Return the file that the sensitive table lies in, which no output may replace; None for a server."""
+    from privmeasure.sources.databases import file_of, is_database
+
+    return file_of(data) if is_database(data) else Path(data)
+
+
+def told(data: str) -> str:
+    """Return how to speak of the place of a table: an address may hold a password."""
+    from privmeasure.sources.databases import is_database
+
+    return f"The table in {data.partition(':')[0]}" if is_database(data) else data
+
+
+def check_columns_of(data: Any, schema: "Schema", form: "TextForm") -> None:
+    """Compare the columns of a table, in a file or in a database, with the schema; no row is read."""
+    from privmeasure.sources.databases import is_database, open_database
+
+    if is_database(data):
+        open_database(data, schema).close()
+    else:
+        check_header(data, schema, form)
+
+
 def check_header(data: Path, schema: "Schema", form: "TextForm") -> Any:
     """Open a table, compare its header with the schema, and return it; no row is read."""
     from privmeasure.sources.files import open_table
+    from privmeasure.sources.folders import check_table
     from privmeasure.tables.texts import with_decimals
 
     table = open_table(data, form, numbers=with_decimals(schema))
-    schema.check(table.names, table.types)
+    check_table(schema, table)
     return table
 
 

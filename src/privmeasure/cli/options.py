@@ -25,6 +25,15 @@ Data = Annotated[
         help="The sensitive table: CSV, TSV (also .gz), Parquet, Feather or xlsx; - for stdin.", show_default=False
     ),
 ]
+DataPlace = Annotated[
+    str,
+    typer.Argument(
+        help="The sensitive table: a file (CSV, TSV, also .gz, Parquet, Feather, xlsx; - for stdin), or a table or "
+        "query in a database: duckdb:FILE?table=NAME, sqlite:FILE?query=SELECT..., postgresql://HOST/BASE?table=NAME.",
+        show_default=False,
+        metavar="DATA",
+    ),
+]
 ReleaseFile = Annotated[Path, typer.Argument(help="A release, as `privmeasure fit` writes it.", show_default=False)]
 SchemaFile = Annotated[
     Path,
@@ -112,6 +121,15 @@ EncodingOption = Annotated[
     str, typer.Option("--encoding", help="Of text files: utf-8, latin-1, cp1252 or another of one byte per letter.")
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write; - for CSV on stdout.")]
+RowsPerFile = Annotated[
+    int | None,
+    typer.Option(
+        "--rows-per-file",
+        min=1,
+        help="Write a folder of files with at most so many rows each; -o rows.parquet is then its name.",
+        show_default=False,
+    ),
+]
 TextOut = Annotated[
     Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
 ]

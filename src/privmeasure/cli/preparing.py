@@ -68,15 +68,25 @@ def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()
     )
 
 
-def check_table_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), json: bool = False) -> None:
+def check_table_out(
+    path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), json: bool = False, parts: bool = False
+) -> None:
     """Refuse an output that is no kind of table, exists, or cannot be written, before anything is spent on it."""
-    from privmeasure.tables.writing import check_kind
+    from privmeasure.tables.writing import check_kind, check_parts
 
     if path == STDOUT:
+        if parts:
+            raise ArgumentError("--rows-per-file writes a folder of files: give -o its name, such as rows.parquet.")
         if json:
             raise ArgumentError(
                 "-o - writes rows to stdout, and so does --json its value: give -o a file, or no --json."
             )
+        return
+    if parts:
+        inside = [other for other in beside if other is not None and other.resolve().is_relative_to(path.resolve())]
+        if inside:  # the folder of the data themselves, perhaps
+            raise ArgumentError(f"{path} would be written over another file of this command. Give another --out.")
+        check_parts(path, overwrite=overwrite)
         return
     check_out(path, overwrite=overwrite, beside=beside)
     check_kind(path)
@@ -92,12 +102,13 @@ def write_rows(
     overwrite: bool,
     shown: bool,
     where: str | None = None,
+    rows_per_file: int | None = None,
 ) -> int:
-    """Write synthetic rows of a release, batch by batch, and return how many there are in the file.
+    """Write synthetic rows of a release, batch by batch, and return how many there are in the file or the folder.
 
     For stdout they are made as a file first: an error leaves no half table there.
     """
-    from privmeasure.tables.writing import write_table
+    from privmeasure.tables.writing import write_parts, write_table
 
     if path == STDOUT:
         with tempfile.TemporaryDirectory() as folder:
@@ -110,6 +121,9 @@ def write_rows(
     expected: int = release.plan.rows if number is None else number  # at most: a condition may leave fewer
     tables = _tables(release, number, seed, where)
     with progress("write", shown=shown) as advance:
+        if rows_per_file is not None:
+            most = {"rows_per_file": rows_per_file, "rows": expected}
+            return write_parts(path, tables, form, overwrite=overwrite, progress=advance, **most)
         return write_table(path, tables, form, overwrite=overwrite, progress=advance, rows=expected)
 
 

@@ -20,6 +20,7 @@ def sample(
     ] = None,
     seed: options.Seed = None,
     written: options.Written,
+    rows_per_file: options.RowsPerFile = None,
     overwrite: options.Overwrite = False,
     voice: Voice,
 ) -> None:
@@ -33,12 +34,23 @@ def sample(
 
       privmeasure sample people.release -o synthetic.csv
       privmeasure sample people.release -o thousand.parquet -n 1000 --seed 7
+      privmeasure sample people.release -o parts.parquet -n 100000 --rows-per-file 25000
       privmeasure sample people.release -o women.csv -n 500 --where "sex = 'F'"
     """
-    check_table_out(out, overwrite=overwrite, beside=[release], json=voice.json)
+    check_table_out(out, overwrite=overwrite, beside=[release], json=voice.json, parts=rows_per_file is not None)
     loaded = open_release(release)
     warnings = [] if loaded.private else [NOT_PRIVATE]
     voice.warn(*warnings)
-    rows = write_rows(out, loaded, number, seed, written.form(), overwrite=overwrite, shown=voice.in_words, where=where)
+    rows = write_rows(
+        out,
+        loaded,
+        number,
+        seed,
+        written.form(),
+        overwrite=overwrite,
+        shown=voice.in_words,
+        where=where,
+        rows_per_file=rows_per_file,
+    )
     value = {"out": str(out), "rows": rows, "private": loaded.private, "warnings": warnings}
     voice.answer(value, f"{rows:,} synthetic rows written to {out}", to_stderr=out == STDOUT)

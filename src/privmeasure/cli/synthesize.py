@@ -8,7 +8,7 @@ import typer
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
 from privmeasure.cli.missing import undecided
-from privmeasure.cli.opening import opened
+from privmeasure.cli.opening import file_behind, opened
 from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
@@ -19,7 +19,7 @@ from privmeasure.errors import ArgumentError
 
 def synthesize(
     *,
-    data: options.Data,
+    data: options.DataPlace,
     asked: Asked,
     out: options.Out,
     release: Annotated[
@@ -35,6 +35,7 @@ def synthesize(
     chosen: Chosen,
     written: options.Written,
     newlines_in_cells: options.NewlinesInCells = False,
+    rows_per_file: options.RowsPerFile = None,
     booking: Booking,
     report: ReportFile = None,
     overwrite: options.Overwrite = False,
@@ -56,8 +57,8 @@ def synthesize(
     declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     form.check_letters(declared)  # before anything is spent
     place = _release_place(out, release, no_release=no_release)
-    others = [data, asked.schema, booking.ledger]
-    check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json)
+    others = [file_behind(data), asked.schema, booking.ledger]
+    check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json, parts=rows_per_file is not None)
     if place is not None:
         check_out(place, overwrite=overwrite, beside=others, option="--release")
     check_page(report, overwrite=overwrite, beside=[*others, place, None if out == STDOUT else out])
@@ -67,7 +68,16 @@ def synthesize(
     warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
     warnings += undecided(asked.schema, declared)
     with keep_on_failure(out, cost, release=place):
-        made = write_rows(out, synthesizer.release_, number, seed, form, overwrite=overwrite, shown=voice.in_words)
+        made = write_rows(
+            out,
+            synthesizer.release_,
+            number,
+            seed,
+            form,
+            overwrite=overwrite,
+            shown=voice.in_words,
+            rows_per_file=rows_per_file,
+        )
     page, remarks = page_along_the_way(synthesizer.release_, report, place, shown=voice.in_words)
     files = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
     files |= {} if page is None else {"report": str(page)}

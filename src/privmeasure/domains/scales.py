@@ -11,8 +11,8 @@ first: NULL is NaN, NaN stays NaN through every step, and what a scale makes of 
 **Scales.** A scale makes a whole number of readings: `Even`, `Edges` and `Codes` of one; `Dealt`, `Missing`, `Rings`
 and `Grouped` put numbers together.
 
-What is not described (`describe` returns None) is located by NumPy: a third party's domain, and cells so fine that a
-table of their edges would be larger than most data.
+What is not described (`describe` returns None) is located by NumPy: a third party's domain, whole numbers that doubles
+cannot subtract, and rings of a sphere so fine that a table of their edges would be larger than most data.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from privmeasure.domains.bits import Words
 from privmeasure.domains.knots import Knots, from_ordered_bits, ordered_bits
 
 MOST_EDGES = 1 << 16
-"""A scale with more edges is not described."""
+"""A scale with more edges is computed, or not described."""
 
 
 # ------------------------------------------------------------------------------------------------- values
@@ -90,12 +90,23 @@ class Listed:
 
 @dataclass(frozen=True, eq=False)
 class Stretched:
-    """The place of the value on a scale of knots. Only `Edges` follow it, so no engine needs to compute the place."""
+    """The place of the value on a scale of knots: i + clip((x - k_i) / (k_(i+1) - k_i), 0, NEAR_ONE), and K at the end.
+
+    i is how many of the inner knots are at or below x. Up to 2^16 parts of it are described by `Edges` instead, which
+    leave nothing to compute.
+    """
 
     knots: Knots
 
 
-Step = Clamped | Filled | Rounded | Turned | Counted | Listed | Stretched
+@dataclass(frozen=True, eq=False)
+class Together:
+    """NaN where another reading is NaN: two values that make sense together alone."""
+
+    other: "Reading"
+
+
+Step = Clamped | Filled | Rounded | Turned | Counted | Listed | Stretched | Together
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,12 +232,11 @@ def deal(parts: "Sequence[Scale | None]", places: Sequence[Sequence[int]]) -> Sc
     return Dealt(tuple(part for part, _ in given if part is not None), tuple(where for _, where in given))
 
 
-def even(reading: Reading, low: float, factor: float, bits: int, divisor: float = 1.0) -> Scale | None:
-    """Return equal parts of a reading; breakpoints where it is stretched, if they are not too many."""
-    if not reading.steps or not isinstance(stretch := reading.steps[-1], Stretched):
+def even(reading: Reading, low: float, factor: float, bits: int, divisor: float = 1.0) -> Scale:
+    """Return equal parts of a reading; breakpoints where it is stretched and they are not too many."""
+    stretch = reading.steps[-1] if reading.steps else None
+    if not isinstance(stretch, Stretched) or 1 << bits > MOST_EDGES:
         return Even(reading, low, factor, divisor, bits)
-    if 1 << bits > MOST_EDGES:
-        return None
 
     def cell(values: Floats) -> NDArray[Any]:
         parts = np.floor((stretch.knots.place(values) - low) * factor / divisor)

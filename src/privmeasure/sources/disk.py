@@ -6,16 +6,46 @@ No message shows a value, a row number or a number of rows.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from privmeasure.errors import DataError
+from privmeasure.sources.lines import UnreadRows
+from privmeasure.sources.stores import FilePath
 from privmeasure.threads import QUARTERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Told = Callable[[float], None]
+
+
+class TableFile(Protocol):
+    """A table in a file: its structure is known, its rows are read when asked for, as often as one likes."""
+
+    @property
+    def kind(self) -> str:
+        """Either "csv", "parquet", "feather" or "xlsx"."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in the order of the file."""
+        ...
+
+    @property
+    def types(self) -> "tuple[pa.DataType, ...] | None":
+        """The storage types of the columns; None for text, which has none."""
+        ...
+
+    def batches(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[pa.RecordBatch]":
+        """Yield some columns of all rows, in pieces of bounded size; count rows that cannot be read in `unread`."""
+        ...
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not the one that was opened; `batches` does so at its beginning and its end."""
+        ...
 
 
 class Quarters:
@@ -43,7 +73,7 @@ class Quarters:
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
+def readable(path: FilePath) -> Iterator[None]:
     """Turn the system's refusals into one clear error."""
     try:
         yield
@@ -62,7 +92,7 @@ def readable(path: Path) -> Iterator[None]:
 class DiskFile:
     """A file that is read more than once, and must be the same each time: else each pass sees other rows."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         """Note size, times and place on the disk."""
         self.path = path
         self._seen = self._look()
@@ -79,14 +109,14 @@ class DiskFile:
             raise DataError(f"{self.path} changed after it was opened. Work on a copy that nobody writes to.")
 
 
-def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
+def check_columns(path: FilePath, names: Sequence[str], columns: Sequence[str]) -> None:
     """Refuse columns that a file does not have."""
     for name in columns:
         if name not in names:
             raise DataError(f"{path} has no column {name!r}. Compare its header with the schema.")
 
 
-def check_names(path: Path, names: Sequence[str]) -> None:
+def check_names(path: FilePath, names: Sequence[str]) -> None:
     """Refuse a header that names a column twice."""
     twice = [repr(name) for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -95,7 +125,7 @@ def check_names(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def check_plain(path: Path, types: "Mapping[str, pa.DataType]", columns: Sequence[str]) -> None:
+def check_plain(path: FilePath, types: "Mapping[str, pa.DataType]", columns: Sequence[str]) -> None:
     """Refuse columns of lists or records."""
     import pyarrow.types as pt
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privmeasure.errors import DataError
 from privmeasure.sources.disk import DiskFile, Quarters, Told, check_columns, check_names, check_plain, readable
 from privmeasure.sources.lines import UnreadRows
+from privmeasure.sources.stores import FilePath, native_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,12 +18,12 @@ class FeatherTable(DiskFile):
 
     kind = "feather"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         """Read the footer."""
         import pyarrow as pa
 
         super().__init__(path)
-        with readable(path), self._whole(), pa.OSFile(str(path)) as file:
+        with readable(path), self._whole(), native_file(path) as file:
             schema = pa.ipc.open_file(file).schema
         self.names: tuple[str, ...] = tuple(schema.names)
         self.types: tuple[pa.DataType, ...] = tuple(schema.types)
@@ -41,7 +41,7 @@ class FeatherTable(DiskFile):
         quarters = Quarters(progress)
         options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name) for name in columns])
         with readable(self.path), self._whole():
-            file = pa.OSFile(str(self.path))
+            file = native_file(self.path)
             reader = pa.ipc.open_file(file, options=options)
         with file:
             for i in range(reader.num_record_batches):

@@ -10,14 +10,25 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from privmeasure.errors import DataError
-from privmeasure.sources.disk import DiskFile, Quarters, Told, check_columns, check_names, check_plain, readable
+from privmeasure.sources.disk import (
+    DiskFile,
+    Quarters,
+    TableFile,
+    Told,
+    check_columns,
+    check_names,
+    check_plain,
+    readable,
+)
 from privmeasure.sources.feather import FeatherTable
+from privmeasure.sources.folders import TableFolder, is_pattern
 from privmeasure.sources.lines import CellReader, Grammar, UnreadRows, whole_records
 from privmeasure.sources.sheets import SheetTable
-from privmeasure.tables.suffixes import DELIMITERS, ENDINGS, kind_of, suffixes
+from privmeasure.sources.stores import FilePath, StorePath, file_path, native_file
+from privmeasure.tables.suffixes import DELIMITERS, kind_of, suffixes
 from privmeasure.tables.texts import UTF8, TextForm, letters_of
 from privmeasure.threads import BLOCK
 
@@ -38,35 +49,6 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some programs put it before the text."""
 
 
-class TableFile(Protocol):
-    """A table in a file: its structure is known, its rows are read when asked for, as often as one likes."""
-
-    @property
-    def kind(self) -> str:
-        """Either "csv", "parquet", "feather" or "xlsx"."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns, in the order of the file."""
-        ...
-
-    @property
-    def types(self) -> "tuple[pa.DataType, ...] | None":
-        """The storage types of the columns; None for text, which has none."""
-        ...
-
-    def batches(
-        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
-    ) -> "Iterator[pa.RecordBatch]":
-        """Yield some columns of all rows, in pieces of bounded size; count rows that cannot be read in `unread`."""
-        ...
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that is not the one that was opened; `batches` does so at its beginning and its end."""
-        ...
-
-
 # ----------------------------------------------------------------------------------------------------------------- text
 
 
@@ -79,7 +61,7 @@ class TextTable(DiskFile):
     kind = "csv"
     types = None
 
-    def __init__(self, path: Path, form: TextForm, *, zipped: bool, numbers: Collection[str] = ()) -> None:
+    def __init__(self, path: FilePath, form: TextForm, *, zipped: bool, numbers: Collection[str] = ()) -> None:
         """Read the header; `numbers` are the columns in which a decimal mark may stand."""
         super().__init__(path)
         self.zipped, self._form, self._numbers = zipped, form, numbers
@@ -132,7 +114,9 @@ class TextTable(DiskFile):
         return "".join(letters[byte] for byte in line)
 
     def _open(self) -> BinaryIO:
-        return gzip.open(self.path) if self.zipped else self.path.open("rb")  # type: ignore[return-value]
+        if not self.zipped:
+            return self.path.open("rb")
+        return gzip.open(native_file(self.path) if isinstance(self.path, StorePath) else self.path)  # type: ignore[return-value]
 
     def batches(
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
@@ -146,7 +130,7 @@ class TextTable(DiskFile):
         translations = {name: self._form.translation(number=name in self._numbers) for name in columns}
         reader = CellReader(self._grammar, self.names, columns, translations)
         with readable(self.path):
-            raw = pa.OSFile(str(self.path))
+            raw = native_file(self.path)
         with raw as file, pa.CompressedInputStream(file, "gzip") if self.zipped else file as stream:
             blocks = whole_records(stream.read, self._grammar, start=self._start)
             while (block := self._next(blocks)) is not None:
@@ -179,13 +163,13 @@ class ParquetTable(DiskFile):
 
     kind = "parquet"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         """Read the footer."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         super().__init__(path)
-        with readable(path), self._whole(), pq.ParquetFile(path) as file:
+        with readable(path), self._whole(), native_file(path) as raw, pq.ParquetFile(raw) as file:
             schema, self._rows = file.schema_arrow, file.metadata.num_rows
         self.names: tuple[str, ...] = tuple(schema.names)
         self.types: tuple[pa.DataType, ...] = tuple(schema.types)
@@ -231,8 +215,9 @@ class ParquetTable(DiskFile):
 
         told = (pa.ArrowCapacityError,) if dictionaries else ()
         with readable(self.path), self._whole():
-            file = pq.ParquetFile(self.path, read_dictionary=dictionaries)
-        with file:
+            raw = native_file(self.path)
+            file = pq.ParquetFile(raw, read_dictionary=dictionaries)
+        with raw, file:
             pieces = file.iter_batches(batch_size=BLOCK, columns=columns)
             while True:
                 with readable(self.path), self._whole(*told):
@@ -259,27 +244,35 @@ class ParquetTable(DiskFile):
             ) from None
 
 
-def open_table(path: str | Path, form: TextForm = USUAL_TEXT, *, numbers: Collection[str] = ()) -> TableFile:
-    """Open a table by the end of its name. Reads the header or the footer, and no row.
+def open_table(
+    place: str | Path, form: TextForm = USUAL_TEXT, *, numbers: Collection[str] = (), filesystem: Any = None
+) -> TableFile:
+    """Open a table by the end of its name, or all tables of a folder or a pattern. Reads headers, and no row.
 
-    `form` says how a text file is written, `numbers` in which of its columns a decimal mark may stand.
+    `form` says how a text file is written, `numbers` in which of its columns a decimal mark may stand. `filesystem` is
+    one of pyarrow's; without it the place is on disk, or at an address such as s3://bucket/visits.
 
     Examples:
         >>> open_table("nowhere.csv")
         Traceback (most recent call last):
         privmeasure.errors.DataError: The file nowhere.csv does not exist. Check the path.
     """
-    path = Path(path)
+    path = file_path(place, filesystem)
     with readable(path):
-        if path.is_dir():
-            raise DataError(f"{path} is a folder, where a table file is expected. Give the path of one {ENDINGS} file.")
+        if path.is_dir() or is_pattern(path):
+            return TableFolder(path, lambda one: _open_file(one, form, numbers))
+    return _open_file(path, form, numbers)
+
+
+def _open_file(path: FilePath, form: TextForm, numbers: Collection[str]) -> TableFile:
+    with readable(path):
         if not path.exists():
             raise DataError(f"The file {path} does not exist. Check the path.")
         if not path.is_file():
             raise DataError(f"{path} is not a regular file. It is read more than once: save it as a file first.")
         with path.open("rb") as file:
             magic = file.read(6)
-    kind = kind_of(path)
+    kind = kind_of(str(path))
     told = next((name for begin, name in KINDS.items() if magic.startswith(begin)), "csv")
     if kind != told and (told != "csv" or kind in KINDS.values()):
         if not magic:

@@ -1,15 +1,16 @@
 """Sheets of xlsx files: the first one of a file, its first row the header. Every cell arrives as text, by itself."""
 
+import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import DataError
 from privmeasure.sources.disk import DiskFile, Quarters, Told, check_columns, check_names, readable
 from privmeasure.sources.lines import UnreadRows
+from privmeasure.sources.stores import FilePath, StorePath
 from privmeasure.tables.sheets import library
 from privmeasure.threads import BLOCK
 
@@ -27,7 +28,7 @@ class SheetTable(DiskFile):
     kind = "xlsx"
     types = None
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         """Read the header."""
         super().__init__(path)
         with self._rows() as rows:
@@ -66,6 +67,9 @@ class SheetTable(DiskFile):
         self.check_unchanged()
         Quarters(progress).passed(1, 1)
 
+    def _place(self) -> Any:
+        return io.BytesIO(self.path.native().read()) if isinstance(self.path, StorePath) else self.path
+
     @contextmanager
     def _rows(self) -> Iterator[Iterator[tuple[Any, ...]]]:
         """Give the rows of the sheet; what the reader says of them, which may show cells, is not passed on."""
@@ -73,7 +77,7 @@ class SheetTable(DiskFile):
         try:
             with readable(self.path), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                book = openpyxl.load_workbook(self.path, read_only=True, data_only=True, keep_links=False)
+                book = openpyxl.load_workbook(self._place(), read_only=True, data_only=True, keep_links=False)
                 sheet = book.worksheets[0]
                 sheet.reset_dimensions()  # what other programs say of them is often wrong
         except DataError:

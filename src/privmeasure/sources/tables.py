@@ -78,9 +78,9 @@ class TableSource:
                 self._count_cache(self._cache, tallies, progress)
             else:
                 self._count_batches(tallies, progress)
-        except DataError:
-            if not self._read_once:
-                raise
+        except DataError as error:
+            if not self._read_once:  # the first question comes before any noise
+                raise DataError(f"{error} Nothing was spent.") from None
             raise ReleaseError(
                 "The table changed while it was read: it had no fault at first. Nothing was published, but count "
                 "epsilon as spent. Work on a copy that nobody writes to."

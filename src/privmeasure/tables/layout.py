@@ -65,6 +65,19 @@ class Layout:
         """Return the layout where there was no table: the schema's order, natural types."""
         return cls(tuple(schema.natural_types), (None,) * len(schema.natural_types))
 
+    @classmethod
+    def shared(cls, layouts: "Sequence[Layout]") -> "Layout":
+        """Return the layout of several tables of one schema: the order of the first, the types that all have.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> Layout.shared([Layout(("a", "b"), (pa.int8(), None)), Layout(("b", "a"), (None, pa.int16()))])
+            Layout(names=('a', 'b'), types=(None, None))
+        """
+        types = [dict(zip(layout.names, layout.types, strict=True)) for layout in layouts]
+        names = layouts[0].names
+        return cls(names, tuple(types[0][n] if all(t.get(n) == types[0][n] for t in types) else None for n in names))
+
     def to_json(self) -> dict[str, Any]:
         """Return names, and types as Arrow writes them; of an extension its storage, as only its owner can read it."""
         return {"names": list(self.names), "types": [None if t is None else str(_storage(t)) for t in self.types]}

@@ -1,7 +1,7 @@
 """What the end of a file's name says: CSV (comma, tab, gzip), Parquet, Feather or a sheet (xlsx)."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from privmeasure.errors import ArgumentError
 
@@ -26,7 +26,7 @@ def kind_of(path: str | Path) -> Literal["csv", "parquet", "feather", "xlsx"]:
     raise ArgumentError(f"The file {path} has the ending {stem!r}, which is none of {ENDINGS}. Rename or convert it.")
 
 
-def suffixes(path: Path) -> tuple[str, str]:
+def suffixes(path: Any) -> tuple[str, str]:
     """Return the ending, and the one that tells the kind: .csv for .csv.gz; compressed Parquet is no kind of ours."""
     last, before = path.suffix.lower(), Path(path.stem).suffix.lower()
     return (before + last, before if before in DELIMITERS else "") if last == ".gz" else (last, last)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from privmeasure.errors import ArgumentError
-from privmeasure.outputs import TAKEN, check_place, is_stream, part_beside, put
+from privmeasure.outputs import TAKEN, check_folder, check_place, is_stream, part_beside, part_folder, put, put_folder
 from privmeasure.tables.arrow import number_cells, numbers, unroll, unwrap
 from privmeasure.tables.sheets import SheetSink, library
 from privmeasure.tables.suffixes import DELIMITERS, kind_of, suffixes
@@ -76,6 +76,72 @@ def write_table(
                 raise FileExistsError(TAKEN.format(path=path))
             put(beside, path)
     return written
+
+
+def write_parts(
+    folder: str | Path,
+    batches: "Iterable[pa.Table]",
+    form: TextForm | None = None,
+    *,
+    rows_per_file: int,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    rows: int | None = None,
+) -> int:
+    """Write tables into a folder, at most so many rows in each file; its name ends as theirs do: rows.parquet.
+
+    The folder is made beside its place and renamed when it is complete. One that is there is replaced only if it holds
+    nothing but such files.
+
+    Examples:
+        >>> import pyarrow as pa, tempfile
+        >>> folder = Path(tempfile.mkdtemp()) / "small.csv"
+        >>> write_parts(folder, [pa.table({"a": range(5)})], rows_per_file=2)
+        5
+        >>> sorted(path.name for path in folder.iterdir())
+        ['part-00000.csv', 'part-00001.csv', 'part-00002.csv']
+    """
+    folder = Path(folder)
+    check_parts(folder, overwrite=overwrite)
+    ending, written = suffixes(folder)[0], 0
+    with part_folder(folder) as beside:
+        for i, pieces in enumerate(_parts(batches, rows_per_file)):
+            written += write_table(beside / f"part-{i:05}{ending}", pieces, form)
+            if progress is not None and rows:
+                progress("write", min(1.0, written / rows))
+        put_folder(beside, folder, PART_NAME)
+    return written
+
+
+PART_NAME = "part-[0-9]*"
+"""The names of files that `write_parts` makes."""
+
+
+def check_parts(folder: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse a place where no folder of tables can be written, before any work is done."""
+    check_kind(folder)
+    check_folder(Path(folder), PART_NAME, overwrite=overwrite)
+
+
+def _parts(batches: "Iterable[pa.Table]", most: int) -> "Iterator[list[pa.Table]]":
+    """Yield lists of tables that have so many rows together; the last has fewer, and without rows there is one."""
+    import pyarrow as pa
+
+    held: list[pa.Table] = []
+    room, any_yet = most, False
+    for table in batches:
+        start = 0
+        while start < table.num_rows:
+            held.append(table.slice(start, room))
+            start += held[-1].num_rows
+            room -= held[-1].num_rows
+            if not room:
+                yield held
+                held, room, any_yet = [], most, True
+        if not table.num_rows and not held and not any_yet:
+            held = [table]
+    if held:
+        yield held
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> None:

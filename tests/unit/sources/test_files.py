@@ -197,7 +197,7 @@ def test_a_row_of_some_mebibytes_is_read(tmp_path):
 
 
 def test_what_is_not_a_file_is_refused(tmp_path):
-    assert "is a folder" in refused(tmp_path)
+    assert "holds no table" in refused(tmp_path)
     assert "does not exist" in refused(tmp_path / "nothing.csv")
     os.mkfifo(tmp_path / "pipe.csv")
     assert "not a regular file" in refused(tmp_path / "pipe.csv")

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Meta
 
 from privmeasure.domains import Box, Domain, Floats, Points, Sphere
-from privmeasure.domains.scales import Clamped, Missing, Reading, Scale, Turned
+from privmeasure.domains.scales import Clamped, Filled, Reading, Together, Turned
 from privmeasure.errors import ArgumentError
 from privmeasure.tables.arrow import describe_type, is_double, is_number, number_cells, numbers, plain_type
 from privmeasure.tables.columns.base import Changes, DataColumn, Types
@@ -161,13 +161,14 @@ class Place(DataColumn, frozen=True, tag="place"):
         if not all(map(is_double, types)):
             return None
         latitudes, (west, east) = self._bounds
-        turned = Reading(first + 1, (Turned(west, east, 360.0, east), Clamped(west, east)))
-        return turned, Reading(first, (Clamped(*latitudes),))
-
-    def scale(self, space: Domain, level: int, types: Types, first: int = 0) -> Scale | None:
-        """Return the cell of the place, the first one where it is nowhere."""
-        scale, readings = super().scale(space, level, types, first), self.readings(types, first)
-        return scale if self.nullable or scale is None or readings is None else Missing(readings, 0, scale)
+        longitude = Reading(first + 1, (Turned(west, east, 360.0, east), Clamped(west, east)))
+        latitude = Reading(first, (Clamped(*latitudes),))
+        if self.nullable:
+            return longitude, latitude
+        # a place that misses one of the two is the first one
+        return longitude.then(Together(latitude), Filled(west)), latitude.then(
+            Together(longitude), Filled(latitudes[0])
+        )
 
     def changed(self, reading: Floats, source: int) -> tuple[int, int]:
         """Count the cells outside the box."""

@@ -1,0 +1,178 @@
+"""Tables in many files: folders, patterns such as visits/*.parquet, and folders that name a column (hive).
+
+Every file is read by its own header and types: **what a row becomes depends on that row and its own file's types**,
+never on another file. So the first file has no say in how the others are read; what all of them must have is the
+columns that the schema declares. A folder ward=A below the one that is given says that all rows in it have "A" in the
+column ward: text, read as the schema declares, like a cell of a CSV file.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from privmeasure.errors import ArgumentError, DataError
+from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns
+from privmeasure.sources.lines import UnreadRows
+from privmeasure.sources.stores import FilePath, StorePath
+from privmeasure.tables.suffixes import ENDINGS, kind_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NOTHING_THERE = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder whose rows have no value in the column."""
+WILD = re.compile(r"[*?\[]")
+
+
+def is_pattern(path: FilePath) -> bool:
+    """Say whether a path stands for many: it has a *, ? or [ and is no file itself."""
+    return bool(WILD.search(str(path))) and not path.exists()
+
+
+class TableFolder:
+    """All tables below a folder, or those that match a pattern, as one table."""
+
+    def __init__(self, path: FilePath, open_one: Callable[[FilePath], TableFile]) -> None:
+        """Read all headers; `open_one` opens a file."""
+        self.path = path
+        self._paths = self._list()
+        if not self._paths:
+            raise DataError(f"{path} holds no table: there is no file that ends in {ENDINGS}. Check the path.")
+        kinds = {kind_of(name) for name in self._paths}
+        if len(kinds) > 1:
+            raise DataError(f"{path} holds files of several kinds: {', '.join(sorted(kinds))}. Give a pattern for one.")
+        self._files = [(open_one(place), folder_values(name)) for name, place in self._paths.items()]
+        self.kind = self._files[0][0].kind
+        first, named = self._files[0]
+        self.names: tuple[str, ...] = (*first.names, *named)
+        for file, values in self._files:
+            self._check(file, values)
+        self.types: tuple[Any, ...] | None = self._types()
+
+    def _list(self) -> dict[str, FilePath]:
+        """Return the files by their path from the folder, or from where the pattern begins to be one."""
+        base, wanted = self.path, None
+        if not self.path.is_dir():
+            parts = PurePosixPath(str(self.path)).parts
+            plain = next(i for i, part in enumerate(parts) if WILD.search(part))
+            above = str(PurePosixPath(*parts[:plain])) if plain else ""
+            base = self.path.beside(above) if isinstance(self.path, StorePath) else Path(above)
+            wanted = pattern_of("/".join(parts[plain:]))
+            if not base.is_dir():
+                raise DataError(f"The folder {base} does not exist. Check the path.")
+        found = base.below() if isinstance(base, StorePath) else _below(base)
+        named = {name: place for place, name in found if wanted is None or wanted.fullmatch(name)}
+        kept = [name for name in named if is_table(name)]
+        return {name: named[name] for name in sorted(kept)}
+
+    def _check(self, file: TableFile, values: Mapping[str, str | None]) -> None:
+        """Refuse a file whose columns are others: by names, which are public."""
+        twice = [name for name in values if name in file.names]
+        if twice:
+            raise DataError(
+                f"{self.path}: the column {twice[0]!r} is in the files and in the names of their folders. Drop one."
+            )
+        if {*file.names, *values} != set(self.names):
+            raise DataError(
+                f"{self.path} holds files whose columns differ. Give a pattern for those that belong together."
+            )
+
+    def _types(self) -> "tuple[pa.DataType | None, ...] | None":
+        """Return the types that all files agree on, None where they do not; None for text, which has none."""
+        if all(file.types is None for file, _ in self._files):
+            return None
+        each = [self._of_one(file) for file, _ in self._files]
+        return tuple(each[0].get(n) if len({str(types.get(n)) for types in each}) == 1 else None for n in self.names)
+
+    @staticmethod
+    def _of_one(file: TableFile) -> "dict[str, pa.DataType | None]":
+        return dict(zip(file.names, file.types or (None,) * len(file.names), strict=True))
+
+    @property
+    def headers(self) -> "Iterator[tuple[tuple[str, ...], tuple[pa.DataType | None, ...]]]":
+        """The names and types of every file: each must be what the schema declares."""
+        for file, _ in self._files:
+            types = self._of_one(file)
+            yield self.names, tuple(types.get(name) for name in self.names)
+
+    def batches(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[pa.RecordBatch]":
+        """Yield columns, file by file. Nothing is kept."""
+        import pyarrow as pa
+
+        check_columns(self.path, self.names, columns)
+        self.check_unchanged()
+        quarters = Quarters(progress)
+        for i, (file, values) in enumerate(self._files):
+            own = [name for name in columns if name not in values] or list(file.names[:1])
+            for piece in file.batches(own, unread=unread):  # private cells: whoever asked for them encodes and counts
+                cells = {name: piece.column(name) for name in own}
+                for name, value in values.items():
+                    cells[name] = pa.repeat(pa.scalar(value, pa.string()), piece.num_rows)
+                yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
+            quarters.passed(i + 1, len(self._files))
+
+    def check_unchanged(self) -> None:
+        """Refuse a folder that has other files now, or one that was written to."""
+        if list(self._list()) != list(self._paths):
+            raise DataError(
+                f"{self.path} has other files than when it was opened. Work on a copy that nobody writes to."
+            )
+        for file, _ in self._files:
+            file.check_unchanged()
+
+
+def check_table(schema: Any, table: TableFile) -> None:
+    """Compare the header of a table with a schema; of a folder, the header of every file."""
+    for names, types in getattr(table, "headers", [(table.names, table.types)]):
+        schema.check(names, types)
+
+
+def is_table(name: str) -> bool:
+    """Say whether a file below a folder belongs to the table: not what begins with a dot or an underscore.
+
+    Examples:
+        >>> is_table("year=2020/part-0.parquet"), is_table("_metadata.parquet"), is_table("notes.md")
+        (True, False, False)
+    """
+    if any(part.startswith((".", "_")) for part in PurePosixPath(name).parts):
+        return False
+    try:
+        kind_of(name)
+    except ArgumentError:
+        return False
+    return True
+
+
+def folder_values(name: str) -> dict[str, str | None]:
+    """Return what the folders on the way to a file say of its rows.
+
+    Examples:
+        >>> folder_values("ward=A%2FB/year=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
+        {'ward': 'A/B', 'year': None}
+    """
+    said = (part.partition("=") for part in PurePosixPath(name).parts[:-1] if "=" in part)
+    return {unquote(key): None if value == NOTHING_THERE else unquote(value) for key, _, value in said if key}
+
+
+def pattern_of(text: str) -> "re.Pattern[str]":
+    """Return a pattern as a regular expression: ** is any number of folders, * and ? stay within one.
+
+    Examples:
+        >>> [bool(pattern_of("**/*.csv").fullmatch(name)) for name in ("a.csv", "b/c/a.csv", "a.tsv")]
+        [True, True, False]
+    """
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\])", text)
+    return re.compile(
+        "".join(words.get(p, p.replace("[!", "[^") if p.startswith("[") else re.escape(p)) for p in parts)
+    )
+
+
+def _below(base: Path) -> Iterator[tuple[Path, str]]:
+    for place in base.rglob("*"):
+        if place.is_file():
+            yield place, place.relative_to(base).as_posix()

@@ -1,0 +1,26 @@
+"""What several rooms of tests share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from servers import Bases, postgres, why_no_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres_address() -> Iterator[str | None]:
+    """The address of a private PostgreSQL server, or None, loudly, where there is none."""
+    if reason := why_no_postgres():
+        print(f"\n*** NOT TESTED WITH POSTGRESQL: {reason} ***", flush=True)
+        yield None
+        return
+    with postgres() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def bases(postgres_address: str | None) -> Iterator[Bases]:
+    """Connections to DuckDB, SQLite and PostgreSQL."""
+    opened = Bases(postgres_address)
+    yield opened
+    opened.close()

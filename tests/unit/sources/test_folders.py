@@ -1,0 +1,216 @@
+"""Tables in many files: each is read by its own types, folders name columns, stores are file systems like others."""
+
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+import pytest
+
+import privmeasure as pm
+from privmeasure.errors import ArgumentError, DataError, ReleaseError, SchemaError
+from privmeasure.sources.files import open_table
+from privmeasure.sources.folders import check_table, pattern_of
+from privmeasure.sources.tables import TableSource
+from privmeasure.tables.writing import write_parts, write_table
+
+SCHEMA = pm.Schema({"age": pm.Integer(0, 120), "ward": pm.Category(["A", "B"], nullable=True)})
+
+
+def rows(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return pa.table({"age": rng.integers(0, 120, n), "ward": np.array(["A", "B"])[rng.integers(0, 2, n)]})
+
+
+def released(data, **options):
+    synth = pm.Synthesizer(SCHEMA, epsilon=1, neighbours="add-remove")
+    return synth.fit(data, insecure_seed=4, **options).sample(seed=1).to_pylist()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv.gz", ".parquet", ".feather"])
+def test_a_folder_is_its_rows(tmp_path, ending):
+    table = rows()
+    folder = tmp_path / f"visits{ending}"
+    write_parts(folder, [table], rows_per_file=90)
+    (folder / "_SUCCESS").write_text("")
+    (folder / ".hidden.csv").write_text("x\n1\n")
+    assert len(list(folder.glob("part-*"))) == 5
+    expected = released(table)
+    assert released(folder) == released(str(folder)) == expected
+    assert released(f"{folder}/part-*{ending}") == expected
+    assert released(f"{tmp_path}/**/*{ending}") == expected
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_folders_name_a_column(tmp_path, ending):
+    table = rows()
+    for ward in "AB":
+        folder = tmp_path / f"ward={ward}"
+        folder.mkdir()
+        write_table(folder / f"x{ending}", [table.filter(pa.compute.equal(table["ward"], ward)).select(["age"])])
+    nowhere = tmp_path / "ward=__HIVE_DEFAULT_PARTITION__"
+    nowhere.mkdir()
+    write_table(nowhere / f"x{ending}", [pa.table({"age": [3, 4]})])
+    whole = pa.concat_tables([table, pa.table({"age": [3, 4], "ward": pa.array([None, None], pa.string())})])
+    assert released(tmp_path) == released(whole)
+    only = pm.Schema({"ward": pm.Category(["A", "B"], nullable=True), "age": pm.Drop()})
+    source = TableSource(open_table(tmp_path), only)
+    from privmeasure.counts import Partition
+
+    assert source.count([Partition(())])[0].total == 402
+
+
+def test_what_pyarrow_partitions_is_read(tmp_path):
+    table = rows()
+    pq.write_to_dataset(table, tmp_path / "set", partition_cols=["ward"])
+    assert released(tmp_path / "set") == released(table)
+
+
+def test_no_file_decides_how_another_is_read(tmp_path):
+    whole, single = pa.table({"age": pa.array([1, 2], pa.int8()), "ward": ["A", "B"]}), rows(50)
+    write_table(tmp_path / "a.parquet", [whole])
+    write_table(tmp_path / "b.parquet", [single.set_column(0, "age", single["age"].cast(pa.float64()))])
+    reordered = rows(30, seed=3).select(["ward", "age"])
+    write_table(tmp_path / "c.parquet", [reordered])
+    table = open_table(tmp_path)
+    assert table.types == (None, pa.string())
+    joined = pa.concat_tables([whole.cast(single.schema), single, reordered.select(["age", "ward"])])
+    assert released(tmp_path) == released(joined)
+    for name in "abc":
+        shutil.copy(tmp_path / f"{name}.parquet", tmp_path / f"z{name}.parquet")
+        (tmp_path / f"{name}.parquet").unlink()
+
+
+def test_every_file_must_be_what_the_schema_declares(tmp_path):
+    write_table(tmp_path / "a.parquet", [rows(5)])
+    write_table(tmp_path / "b.parquet", [pa.table({"age": ["1"], "ward": ["A"]})])
+    with pytest.raises(SchemaError, match="'age'"):
+        check_table(SCHEMA, open_table(tmp_path))
+    write_table(tmp_path / "b.parquet", [pa.table({"age": [1]})], overwrite=True)
+    with pytest.raises(DataError, match="columns differ"):
+        open_table(tmp_path)
+    write_table(tmp_path / "b.csv", [rows(5)])
+    with pytest.raises(DataError, match="several kinds"):
+        open_table(tmp_path)
+    (tmp_path / "ward=A").mkdir()
+    write_table(tmp_path / "ward=A" / "c.parquet", [rows(5)])
+    with pytest.raises(DataError, match="names of their folders"):
+        open_table(f"{tmp_path}/**/c.parquet")
+    with pytest.raises(DataError, match="no table"):
+        open_table(f"{tmp_path}/*.feather")
+    with pytest.raises(DataError, match="does not exist"):
+        open_table(f"{tmp_path}/none/*.csv")
+
+
+def test_a_folder_in_a_store(tmp_path):
+    table = rows()
+    for name in ("visits.csv", "visits.parquet", "visits.feather", "visits.tsv.gz"):
+        write_parts(tmp_path / name, [table], rows_per_file=150)
+    store = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
+    expected = released(table)
+    for name in ("visits.csv", "visits.parquet", "visits.feather", "visits.tsv.gz"):
+        ending = name.partition(".")[2]
+        assert released(name, filesystem=store) == expected
+        assert released(f"{name}/part-*.{ending}", filesystem=store) == expected
+        assert released(f"file://{tmp_path}/{name}") == expected
+    write_table(tmp_path / "one.xlsx", [table])
+    assert released("one.xlsx", filesystem=store) == expected
+    with pytest.raises(ArgumentError, match="pyarrow"):
+        released("one.xlsx", filesystem=object())
+    with pytest.raises(DataError, match="nowhere"):
+        released("nowhere://key:secret@bucket/visits")
+    with pytest.raises(DataError, match="does not exist"):
+        released("none.csv", filesystem=store)
+
+
+class Vanishing(TableSource):
+    """Loses a file, or has one damaged, between two questions."""
+
+    damage = None
+
+    def count(self, partitions, progress=None):
+        if self._read_once and self.damage is not None:
+            type(self).damage()
+        return super().count(partitions, progress)
+
+
+@pytest.mark.parametrize("moment", ["before", "between"])
+@pytest.mark.parametrize("fault", ["gone", "damaged", "more"])
+def test_a_fault_says_what_was_spent_and_shows_no_value(tmp_path, monkeypatch, moment, fault):
+    folder = tmp_path / "visits.parquet"
+    write_parts(folder, [rows()], rows_per_file=100)
+
+    def damage():
+        victim = sorted(folder.iterdir())[2]
+        if fault == "gone":
+            victim.unlink()
+        elif fault == "damaged":
+            content = bytearray(victim.read_bytes())
+            content[8:400] = b"\x00canary" * 56
+            victim.write_bytes(content)
+        else:
+            write_table(folder / "part-99999.parquet", [rows(5)])
+
+    synth = pm.Synthesizer(SCHEMA, epsilon=1, neighbours="add-remove")
+    if moment == "between":
+        import privmeasure.synthesizer as facade
+
+        monkeypatch.setattr(Vanishing, "damage", staticmethod(damage))
+        monkeypatch.setattr(facade, "TableSource", Vanishing)
+        with pytest.raises(ReleaseError, match="count epsilon as spent") as caught:
+            synth.fit(folder)
+        assert synth.spent
+    else:
+        table = open_table(folder)
+        damage()
+        monkeypatch.setattr("privmeasure.synthesizer.open_table", lambda *a, **k: table)
+        with pytest.raises(DataError, match="Nothing was spent") as caught:
+            synth.fit(folder)
+        assert not synth.spent
+    assert "canary" not in str(caught.value)
+
+
+def test_a_damaged_row_group_is_told_before_anything_is_spent(tmp_path):
+    path = tmp_path / "visits.parquet"
+    pq.write_table(rows(5000), path, row_group_size=500, compression="snappy")
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 300] = b"\xff" * 300
+    path.write_bytes(content)
+    synth = pm.Synthesizer(SCHEMA, epsilon=1, neighbours="add-remove")
+    with pytest.raises(DataError, match=r"complete Parquet file.*Nothing was spent"):
+        synth.fit(path)
+    assert not synth.spent
+
+
+def test_patterns():
+    assert pattern_of("a[!b].csv").fullmatch("ac.csv")
+    assert not pattern_of("a[!b].csv").fullmatch("ab.csv")
+    assert pattern_of("**").fullmatch("a/b/c")
+    assert not pattern_of("*.csv").fullmatch("a/b.csv")
+    assert pattern_of("a?c").fullmatch("abc")
+
+
+def test_parts_are_whole_or_not_there(tmp_path):
+    folder = tmp_path / "rows.csv"
+
+    def failing():
+        yield rows(10)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_parts(folder, failing(), rows_per_file=4)
+    assert list(tmp_path.iterdir()) == []
+    assert write_parts(folder, [rows(0)], rows_per_file=4) == 0
+    assert [path.name for path in folder.iterdir()] == ["part-00000.csv"]
+    with pytest.raises(FileExistsError):
+        write_parts(folder, [rows(3)], rows_per_file=4)
+    assert write_parts(folder, [rows(9)], rows_per_file=4, overwrite=True) == 9
+    (folder / "notes.md").write_text("mine")
+    with pytest.raises(FileExistsError, match="other files"):
+        write_parts(folder, [rows(9)], rows_per_file=4, overwrite=True)
+    assert (folder / "notes.md").exists()
+    (tmp_path / "file.csv").write_text("")
+    with pytest.raises(FileExistsError, match="is a file"):
+        write_parts(tmp_path / "file.csv", [rows(9)], rows_per_file=4, overwrite=True)

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -158,7 +159,7 @@ def test_shells_complete_commands_and_options(shell):
 )
 def test_a_terminal_that_is_none(folder, redirect, code, told):
     (folder / "gaps.toml").write_text('format = 1\n[columns.a]\ntype = "?"\n')
-    command = f'{COMMAND[0]} -c "{COMMAND[2]}"'
+    command = shlex.join(COMMAND)
     line = redirect.format(command) if "{}" in redirect else f"{command} {redirect}"
     run = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert run.returncode == code, run.stderr

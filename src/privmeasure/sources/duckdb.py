@@ -18,6 +18,8 @@ VIEW = "privmeasure_rows"
 LOOK_SECONDS = 1.0
 """Seconds between two looks at whether a statement was answered, where signals do not end a wait."""
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+GUESSES = re.compile(r"READ_(CSV|JSON|NDJSON|XLSX)|PANDAS_SCAN|SQLITE_SCAN")
+"""What a plan calls the readers that look at rows to find types, or refuse a cell that is not of its column's type."""
 
 
 class DuckDBDriver:
@@ -46,8 +48,19 @@ class DuckDBDriver:
 
     def columns(self) -> Sequence[Sequence[StoredColumn]]:
         """Return the columns; they are known before anything runs."""
+        self._check_readers()
         types = map(str, self._relation.types)
         return [(stored_column(name, word),) for name, word in zip(self._relation.columns, types, strict=True)]
+
+    def _check_readers(self) -> None:
+        """Refuse files and frames whose types DuckDB guesses: one row would decide how all others are read."""
+        if GUESSES.search(self._relation.explain()):
+            raise DataError(
+                "DuckDB looks at the rows of text files, spreadsheets and frames of pandas to find the types of their "
+                "columns, and at single cells of SQLite: one row would decide how all others are read. Give the file, "
+                "the frame or the SQLite table itself, not through DuckDB; or insert its rows into a table whose types "
+                "you declare."
+            )
 
     def begin(self) -> None:
         """Begin a transaction, unless one is open: then two looks at its number show the same."""

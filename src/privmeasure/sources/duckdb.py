@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privmeasure.errors import DataError
+from privmeasure.errors import ArgumentError, DataError
 from privmeasure.sources.sql import DUCKDB, StoredColumn, subquery
 
 if TYPE_CHECKING:
@@ -38,12 +38,16 @@ class DuckDBDriver:
     def of(cls, connection: Any, query: str | None, table: str | None) -> "DuckDBDriver":
         """Return the driver of a query or of a table."""
         given = subquery(DUCKDB, query, table)
+        text = f"SELECT * FROM {given} AS given"
         try:
-            relation = connection.sql(f"SELECT * FROM {given} AS given")
+            statements = len(connection.extract_statements(text))  # DuckDB would run the first ones at once
+            relation = connection.sql(text) if statements == 1 else None
         except Exception as error:  # its words may quote a literal of the query
             raise DataError(
                 f"DuckDB does not understand the query, or has no such table ({type(error).__name__}). Try it alone."
             ) from None
+        if relation is None:
+            raise ArgumentError("A query must be one SELECT, and this text is several statements. Give the last alone.")
         return cls(relation, connection, given)
 
     def columns(self) -> Sequence[Sequence[StoredColumn]]:

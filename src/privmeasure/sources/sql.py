@@ -47,7 +47,7 @@ FEW_TEXTS = 16
 """Up to so many texts they are compared one by one; beyond, they are joined with."""
 SETS = 64
 """Partitions that are asked for in one statement."""
-LAYER, NUMBERS = "privmeasure_layer", "privmeasure_numbers"
+LAYER, LAST_LAYER = "privmeasure_layer", "privmeasure_numbers"
 """What subqueries are called: like no table of a user, which SQLite would take them for."""
 
 
@@ -260,9 +260,11 @@ class _Statement:
         by = f" GROUP BY GROUPING SETS ({grouped})" if len(sets) > 1 else f" GROUP BY {', '.join(sets[0])}"
         inner = ", ".join(f"{expression} AS {name}" for expression, name in self._numbers.items()) or "1 AS one"
         layers = self._layers(given)
-        numbers = f"{NUMBERS} AS (SELECT {inner} FROM {LAYER}{len(layers) - 1}{self._dialect.barrier})"
+        numbers = f"{LAST_LAYER} AS (SELECT {inner} FROM {LAYER}{len(layers) - 1}{self._dialect.barrier})"
         shown = "".join(f"{name}, " for name in names)
-        return f"WITH {', '.join([*layers, numbers])} SELECT {shown}count(*) FROM {NUMBERS}{by if sets != [()] else ''}"
+        return (
+            f"WITH {', '.join([*layers, numbers])} SELECT {shown}count(*) FROM {LAST_LAYER}{by if sets != [()] else ''}"
+        )
 
     def _layers(self, given: str) -> list[str]:
         """Return the subqueries that have all values: stored ones first, then what follows from them, in layers."""

@@ -468,3 +468,16 @@ def test_the_cast_that_is_advised_does_not_fail_because_of_a_value() -> None:
 
 def test_the_file_of_a_place_is_the_one_that_is_opened() -> None:
     assert file_of("sqlite:my%20base.db?table=t") == Path("my base.db")  # which no output may replace
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_is_one_statement(bases: Bases, engine: str) -> None:
+    bases.need(engine)
+    base = getattr(bases, engine)
+    base.execute("CREATE TABLE kept (c INTEGER)")
+    for end in ("", "COMMIT; "):
+        query = f"SELECT 1 AS c) AS given; {end}DROP TABLE kept; SELECT * FROM (SELECT 1 AS c"
+        with pytest.raises((ArgumentError, DataError)):
+            fitted(pm.Query(base, query), pm.Schema({"c": pm.Integer(0, 9)}))
+    assert base.execute("SELECT count(*) FROM kept").fetchall() == [(0,)]
+    base.execute("DROP TABLE kept")

@@ -60,8 +60,9 @@ def file_behind(data: str) -> Path | None:
 def told(data: str) -> str:
     """Return how to speak of the place of a table: an address may hold a password."""
     from privmeasure.sources.databases import is_database
+    from privmeasure.sources.stores import ADDRESS
 
-    return f"The table in {data.partition(':')[0]}" if is_database(data) else data
+    return f"The table in {data.partition(':')[0]}" if is_database(data) or ADDRESS.match(data) else data
 
 
 def check_columns_of(data: Any, schema: "Schema", form: "TextForm") -> None:

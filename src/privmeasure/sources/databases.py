@@ -272,7 +272,7 @@ def _advice(column: DataColumn, source: int, stored: StoredColumn, dialect: Dial
     to = dialect.casts.get(word)
     if word == "timestamp" and getattr(column, "timezone", None) is not None and to is not None:
         to = f"{to} WITH TIME ZONE"
-    cast = f"CAST({dialect.name(stored.name)} AS {to})" if to else "a text such as 2020-01-31 12:30:00"
+    cast = f"{dialect.cast}({dialect.name(stored.name)} AS {to})" if to else "a text such as 2020-01-31 12:30:00"
     return (
         f"column {stored.name!r} is {stored.word or 'of no declared type'} in {dialect.title}, which cannot be counted "
         f"there as {column.tag()}: engines read such values in ways of their own. Make it {cast} in the query."
@@ -293,7 +293,8 @@ def _point_readings(
         if not (is_double(column.type) or (column.type is not None and pt.is_boolean(column.type))):
             raise DataError(
                 f"The data must be numbers, and column {column.name!r} is {column.word or 'of no declared type'} in "
-                f"{dialect.title}. Make it CAST({dialect.name(column.name)} AS {dialect.double}) in the query."
+                f"{dialect.title}. Make it {dialect.cast}({dialect.name(column.name)} AS {dialect.double}) in the "
+                "query."
             )
     return stored, [Reading(i) for i in range(len(stored))]
 
@@ -325,7 +326,7 @@ def file_of(place: str) -> Path | None:
     """Return the file that a place in a database lies in, if it is one."""
     scheme, _, rest = place.partition(":")
     path = rest.partition("?")[0]
-    return Path(path) if scheme in ("duckdb", "sqlite") and path else None
+    return Path(unquote(path)) if scheme in ("duckdb", "sqlite") and path else None
 
 
 def open_database(place: str, space: Schema | Domain) -> DatabaseSource:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privmeasure.errors import DataError
+from privmeasure.errors import ArgumentError, DataError
 from privmeasure.sources.sql import DUCKDB, StoredColumn, subquery
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ VIEW = "privmeasure_rows"
 LOOK_SECONDS = 1.0
 """Seconds between two looks at whether a statement was answered, where signals do not end a wait."""
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+GUESSES = re.compile(r"READ_(CSV|JSON|NDJSON|XLSX)|PANDAS_SCAN|SQLITE_SCAN")
+"""What a plan calls the readers that look at rows to find types, or refuse a cell that is not of its column's type."""
 
 
 class DuckDBDriver:
@@ -36,18 +38,33 @@ class DuckDBDriver:
     def of(cls, connection: Any, query: str | None, table: str | None) -> "DuckDBDriver":
         """Return the driver of a query or of a table."""
         given = subquery(DUCKDB, query, table)
+        text = f"SELECT * FROM {given} AS given"
         try:
-            relation = connection.sql(f"SELECT * FROM {given} AS given")
+            statements = len(connection.extract_statements(text))  # DuckDB would run the first ones at once
+            relation = connection.sql(text) if statements == 1 else None
         except Exception as error:  # its words may quote a literal of the query
             raise DataError(
                 f"DuckDB does not understand the query, or has no such table ({type(error).__name__}). Try it alone."
             ) from None
+        if relation is None:
+            raise ArgumentError("A query must be one SELECT, and this text is several statements. Give the last alone.")
         return cls(relation, connection, given)
 
     def columns(self) -> Sequence[Sequence[StoredColumn]]:
         """Return the columns; they are known before anything runs."""
+        self._check_readers()
         types = map(str, self._relation.types)
         return [(stored_column(name, word),) for name, word in zip(self._relation.columns, types, strict=True)]
+
+    def _check_readers(self) -> None:
+        """Refuse files and frames whose types DuckDB guesses: one row would decide how all others are read."""
+        if GUESSES.search(self._relation.explain()):
+            raise DataError(
+                "DuckDB looks at the rows of text files, spreadsheets and frames of pandas to find the types of their "
+                "columns, and at single cells of SQLite: one row would decide how all others are read. Give the file, "
+                "the frame or the SQLite table itself, not through DuckDB; or insert its rows into a table whose types "
+                "you declare."
+            )
 
     def begin(self) -> None:
         """Begin a transaction, unless one is open: then two looks at its number show the same."""

@@ -8,8 +8,9 @@ column ward: text, read as the schema declares, like a cell of a CSV file.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from privmeasure.errors import ArgumentError, DataError
@@ -43,7 +44,10 @@ class TableFolder:
         kinds = {kind_of(name) for name in self._paths}
         if len(kinds) > 1:
             raise DataError(f"{path} holds files of several kinds: {', '.join(sorted(kinds))}. Give a pattern for one.")
-        self._files = [(open_one(place), folder_values(name)) for name, place in self._paths.items()]
+        self._files = []
+        for name, place in self._paths.items():
+            with without_values(name, place):
+                self._files.append((open_one(place), folder_values(name)))
         self.kind = self._files[0][0].kind
         first, named = self._files[0]
         self.names: tuple[str, ...] = (*first.names, *named)
@@ -106,13 +110,14 @@ class TableFolder:
         check_columns(self.path, self.names, columns)
         self.check_unchanged()
         quarters = Quarters(progress)
-        for i, (file, values) in enumerate(self._files):
+        for i, ((file, values), place) in enumerate(zip(self._files, self._paths.items(), strict=True)):
             own = [name for name in columns if name not in values] or list(file.names[:1])
-            for piece in file.batches(own, unread=unread):  # private cells: whoever asked for them encodes and counts
-                cells = {name: piece.column(name) for name in own}
-                for name, value in values.items():
-                    cells[name] = pa.repeat(pa.scalar(value, pa.string()), piece.num_rows)
-                yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
+            with without_values(*place):
+                for piece in file.batches(own, unread=unread):  # private cells: whoever asked for them encodes them
+                    cells = {name: piece.column(name) for name in own}
+                    for name, value in values.items():
+                        cells[name] = pa.repeat(_cell(value), piece.num_rows)
+                    yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
             quarters.passed(i + 1, len(self._files))
 
     def check_unchanged(self) -> None:
@@ -121,8 +126,9 @@ class TableFolder:
             raise DataError(
                 f"{self.path} has other files than when it was opened. Work on a copy that nobody writes to."
             )
-        for file, _ in self._files:
-            file.check_unchanged()
+        for (file, _), place in zip(self._files, self._paths.items(), strict=True):
+            with without_values(*place):
+                file.check_unchanged()
 
 
 def check_table(schema: Any, table: TableFile) -> None:
@@ -156,6 +162,32 @@ def folder_values(name: str) -> dict[str, str | None]:
     """
     said = (part.partition("=") for part in PurePosixPath(name).parts[:-1] if "=" in part)
     return {unquote(key): None if value == NOTHING_THERE else unquote(value) for key, _, value in said if key}
+
+
+@contextmanager
+def without_values(name: str, place: FilePath) -> Iterator[None]:
+    """Let errors about a file not show what its folders say: these are cells of its rows.
+
+    Examples:
+        >>> with without_values("ward=A/part-0.csv", Path("visits/ward=A/part-0.csv")):
+        ...     raise DataError("visits/ward=A/part-0.csv is empty.")
+        Traceback (most recent call last):
+        privmeasure.errors.DataError: visits/ward=.../part-0.csv is empty.
+    """
+    try:
+        yield
+    except DataError as error:
+        shown = str(place).removesuffix(name) + re.sub(r"=[^/]*(?=/)", "=...", name)
+        raise DataError(str(error).replace(str(place), shown)) from None
+
+
+def _cell(value: str | None) -> "pa.StringScalar":
+    """Return a value of a folder as a cell of a text file: bytes as they are, which need not be UTF-8."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cell = pa.scalar(None if value is None else value.encode("utf-8", "surrogateescape"), pa.binary())
+    return cast("pa.StringScalar", pc.cast(cell, options=pc.CastOptions(pa.string(), allow_invalid_utf8=True)))
 
 
 def pattern_of(text: str) -> "re.Pattern[str]":

@@ -67,7 +67,8 @@ class PostgresDriver:
     def _run(self, statement: str) -> Any:
         from psycopg.rows import tuple_row
 
-        return self._connection.cursor(row_factory=tuple_row).execute(statement, prepare=False)
+        # binary answers come by a protocol that takes one statement alone: a query cannot end our transaction
+        return self._connection.cursor(row_factory=tuple_row).execute(statement, prepare=False, binary=True)
 
     def end(self) -> None:
         """End the transaction, if it is ours: nothing was changed."""

@@ -47,6 +47,8 @@ FEW_TEXTS = 16
 """Up to so many texts they are compared one by one; beyond, they are joined with."""
 SETS = 64
 """Partitions that are asked for in one statement."""
+LAYER, LAST_LAYER = "privmeasure_layer", "privmeasure_numbers"
+"""What subqueries are called: like no table of a user, which SQLite would take them for."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Dialect:
     branches: int = 2
     """Of a tree of comparisons at every node; SQLite does not read deep trees."""
     grouping_sets: bool = True
+    cast: str = "CAST"
+    """The cast to advise: one that does not fail because of a value, where there is one."""
     collate: str = ""
     """What makes a comparison of texts one of bytes."""
     unicode: Callable[[str], str | None] = lambda text: "'" + text.replace("'", "''") + "'"
@@ -122,13 +126,13 @@ def _powers(operator: str, exponent: int) -> Iterator[str]:
         exponent -= 62
 
 
-def _duckdb_text(text: str) -> str:
+def _duckdb_text(text: str, nul: str = "chr(0)") -> str:
     quoted = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
-    return quoted[0] if len(quoted) == 1 else f"({' || chr(0) || '.join(quoted)})"
+    return quoted[0] if len(quoted) == 1 else f"({f' || {nul} || '.join(quoted)})"
 
 
 def _sqlite_text(text: str) -> str:
-    return f"CAST(X'{text.encode().hex()}' AS TEXT)"
+    return _duckdb_text(text, "char(0)")  # no cast of bytes: what they say depends on the encoding of the database
 
 
 def _postgres_text(text: str) -> str | None:
@@ -147,6 +151,7 @@ DUCKDB = Dialect(
     barrier="",
     remainder="({0} % {1})",
     array="CAST('[{0}]' AS {1}[])",
+    cast="TRY_CAST",
     collate=' COLLATE "C"',
     unicode=_duckdb_text,
 )
@@ -255,9 +260,11 @@ class _Statement:
         by = f" GROUP BY GROUPING SETS ({grouped})" if len(sets) > 1 else f" GROUP BY {', '.join(sets[0])}"
         inner = ", ".join(f"{expression} AS {name}" for expression, name in self._numbers.items()) or "1 AS one"
         layers = self._layers(given)
-        numbers = f"numbers AS (SELECT {inner} FROM layer{len(layers) - 1}{self._dialect.barrier})"
+        numbers = f"{LAST_LAYER} AS (SELECT {inner} FROM {LAYER}{len(layers) - 1}{self._dialect.barrier})"
         shown = "".join(f"{name}, " for name in names)
-        return f"WITH {', '.join([*layers, numbers])} SELECT {shown}count(*) FROM numbers{by if sets != [()] else ''}"
+        return (
+            f"WITH {', '.join([*layers, numbers])} SELECT {shown}count(*) FROM {LAST_LAYER}{by if sets != [()] else ''}"
+        )
 
     def _layers(self, given: str) -> list[str]:
         """Return the subqueries that have all values: stored ones first, then what follows from them, in layers."""
@@ -267,14 +274,14 @@ class _Statement:
             shown = ", ".join(f"{name}.v AS {name}v" for name in self._joins.values())
             joins = " ".join(
                 f"LEFT JOIN (WITH t(k, v) AS (VALUES {rows}) SELECT k, v FROM t) AS {name} "
-                f"ON {name}.k = layer0.{x}{self._dialect.collate}"
+                f"ON {name}.k = {LAYER}0.{x}{self._dialect.collate}"
                 for (x, rows), name in self._joins.items()
             )
-            layers.append(f"SELECT layer0.*, {shown} FROM layer0 {joins}")
+            layers.append(f"SELECT {LAYER}0.*, {shown} FROM {LAYER}0 {joins}")
         for depth in range(1, max(self._depths.values(), default=0) + 1):
             here = [f"{text} AS {name}" for text, name in self._lets.items() if self._depths[name] == depth]
-            layers.append(f"SELECT *, {', '.join(here)} FROM layer{len(layers) - 1}")
-        return [f"layer{i} AS ({layer}{barrier})" for i, layer in enumerate(layers)]
+            layers.append(f"SELECT *, {', '.join(here)} FROM {LAYER}{len(layers) - 1}")
+        return [f"{LAYER}{i} AS ({layer}{barrier})" for i, layer in enumerate(layers)]
 
     def _let(self, expression: str) -> str:
         """Return a name for a value, so that it is written once."""

@@ -3,6 +3,7 @@
 The readers ask little of a path: its name, its size and time, its bytes. `StorePath` answers as `pathlib.Path` does.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -11,8 +12,8 @@ from typing import Any
 
 from privmeasure.errors import ArgumentError, DataError
 
-ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.I)
-"""How an address begins: s3://, gs://, abfs://, hdfs://, file://."""
+ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.:-]+://", re.I)
+"""How an address begins: s3://, gs://, abfs://, hdfs://, file://. One that no one knows may hold a password too."""
 
 
 class StorePath:
@@ -134,4 +135,4 @@ def native_file(path: FilePath) -> Any:
     """Open a file as Arrow's readers want it."""
     import pyarrow as pa
 
-    return path.native() if isinstance(path, StorePath) else pa.OSFile(str(path))
+    return path.native() if isinstance(path, StorePath) else pa.OSFile(os.fsencode(path))  # names need not be UTF-8

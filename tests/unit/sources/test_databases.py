@@ -1,10 +1,12 @@
 """Tables in databases: what is refused, one snapshot, errors without values, places, connections as they were."""
 
+import json
 import os
 import signal
 import sqlite3
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from privmeasure.counts import Partition
 from privmeasure.domains import Box
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SchemaError
 from privmeasure.sources import sql
-from privmeasure.sources.databases import DatabaseSource, is_database, open_database
+from privmeasure.sources.databases import DatabaseSource, file_of, is_database, open_database
 from privmeasure.sources.sql import DUCKDB, POSTGRES, SQLITE_DIALECT, subquery
 from servers import Bases
 
@@ -252,7 +254,7 @@ def test_names_and_texts_are_quoted() -> None:
     assert subquery(POSTGRES, None, 'a"b.c') == '"a""b"."c"'
     assert POSTGRES.unicode("it's \\ E'") == "E'it''s \\\\ E'''"
     assert POSTGRES.unicode("a\0b") is None
-    assert SQLITE_DIALECT.unicode("a'\0") == "CAST(X'612700' AS TEXT)"
+    assert SQLITE_DIALECT.unicode("a'\0") == "('a''' || char(0) || '')"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -395,3 +397,87 @@ def test_a_source_shows_nothing() -> None:
     assert repr(query) == "Query(SQLite)"
     assert repr(query.source(Box([(0, 1)]))) == "DatabaseSource(SQLite, private)"
     assert isinstance(query.source(Box([(0, 1)])), DatabaseSource)
+
+
+@pytest.mark.parametrize("hostile", ["", "x"])
+@pytest.mark.parametrize("form", ["csv", "json", "view", "pandas", "relation"])
+def test_types_that_duckdb_guesses_from_rows_are_refused(tmp_path, form: str, hostile: str) -> None:
+    """One row "x" makes a column of numbers one of texts, which is refused: whether it is there could be seen."""
+    import duckdb
+    import pandas as pd
+
+    base, cells = duckdb.connect(), ["1", "2", *([hostile] if hostile else [])]
+    (tmp_path / "t.csv").write_text("\n".join(["c", *cells]))
+    (tmp_path / "t.json").write_text(
+        "\n".join(f'{{"c": {json.dumps(int(cell) if cell.isdigit() else cell)}}}' for cell in cells)
+    )
+    base.register("frame", pd.DataFrame({"c": [1, 2, *([hostile] if hostile else [])]}))
+    base.execute(f"CREATE VIEW seen AS SELECT c FROM read_csv('{tmp_path / 't.csv'}')")
+    query = {
+        "csv": f"SELECT c FROM '{tmp_path / 't.csv'}' WHERE c IS NOT NULL",
+        "json": f"SELECT c FROM '{tmp_path / 't.json'}'",
+        "view": "WITH a AS (SELECT c FROM seen) SELECT a.c FROM a",
+        "pandas": "SELECT c FROM frame",
+        "relation": "",
+    }[form]
+    data = pm.Query(base, query) if query else base.read_csv(str(tmp_path / "t.csv"))
+    for column in (pm.Category(["1", "2"], nullable=True), pm.Integer(0, 9, nullable=True)):
+        with pytest.raises(DataError, match="one row would decide"):
+            fitted(data, pm.Schema({"c": column}))
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
+def test_texts_of_sqlite_are_found_in_every_encoding(encoding: str) -> None:
+    base = sqlite3.connect(":memory:")
+    base.execute(f"PRAGMA encoding = '{encoding}'")
+    base.execute("CREATE TABLE t (c TEXT)")
+    for values in (["A", "é", "a'\0b"], [*map(str, range(40)), "é", "a'\0b"]):  # compared, and joined with
+        base.execute("DELETE FROM t")
+        base.executemany("INSERT INTO t VALUES (?)", [(value,) for value in [*values, "é", "é "]])
+        base.commit()
+        schema = pm.Schema({"c": pm.Category(values, nullable=True)})
+        source = pm.Query(base, table="t").source(schema)
+        (counts,) = source.count([Partition.of(schema.domain, 6)])
+        source.close()
+        cells = schema.domain.locate(schema.encode(pa.table({"c": [*values, "é", "é "]})), 6).astype(np.int64)
+        assert counts.counts.tolist() == np.bincount(cells, minlength=64).tolist()
+
+
+@pytest.mark.parametrize("name", ["layer0", "numbers", "given", "looked", "t", "t0", "x0", "n0"])
+def test_tables_may_be_called_as_one_likes(bases: Bases, name: str) -> None:
+    for engine in bases.engines:
+        base = getattr(bases, engine)
+        base.execute(f'CREATE TABLE "{name}" ("{name}" TEXT)')
+        base.execute(f"INSERT INTO \"{name}\" VALUES ('k1'), ('k2')")
+        schema = pm.Schema({name: pm.Category([f"k{i}" for i in range(40)], nullable=True)})
+        for query in (pm.Query(base, table=name), pm.Query(base, f'SELECT * FROM "{name}"')):
+            source = query.source(schema)
+            assert source.count([Partition.of(schema.domain, 3)])[0].counts.sum() == 2
+            source.close()
+        base.execute(f'DROP TABLE "{name}"')
+
+
+def test_the_cast_that_is_advised_does_not_fail_because_of_a_value() -> None:
+    import duckdb
+
+    base = duckdb.connect()
+    base.execute("CREATE TABLE t (c HUGEINT)")
+    with pytest.raises(SchemaError, match='Make it TRY_CAST\\("c" AS BIGINT\\)'):
+        fitted(pm.Query(base, table="t"), pm.Schema({"c": pm.Integer(0, 9)}))
+
+
+def test_the_file_of_a_place_is_the_one_that_is_opened() -> None:
+    assert file_of("sqlite:my%20base.db?table=t") == Path("my base.db")  # which no output may replace
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_is_one_statement(bases: Bases, engine: str) -> None:
+    bases.need(engine)
+    base = getattr(bases, engine)
+    base.execute("CREATE TABLE kept (c INTEGER)")
+    for end in ("", "COMMIT; "):
+        query = f"SELECT 1 AS c) AS given; {end}DROP TABLE kept; SELECT * FROM (SELECT 1 AS c"
+        with pytest.raises((ArgumentError, DataError)):
+            fitted(pm.Query(base, query), pm.Schema({"c": pm.Integer(0, 9)}))
+    assert base.execute("SELECT count(*) FROM kept").fetchall() == [(0,)]
+    base.execute("DROP TABLE kept")

@@ -1,6 +1,8 @@
 """Tables in many files: each is read by its own types, folders name columns, stores are file systems like others."""
 
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import privmeasure as pm
+from privmeasure.cli.opening import told
+from privmeasure.counts import Partition
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SchemaError
 from privmeasure.sources.files import open_table
 from privmeasure.sources.folders import check_table, pattern_of
@@ -214,3 +218,45 @@ def test_parts_are_whole_or_not_there(tmp_path):
     (tmp_path / "file.csv").write_text("")
     with pytest.raises(FileExistsError, match="is a file"):
         write_parts(tmp_path / "file.csv", [rows(9)], rows_per_file=4, overwrite=True)
+
+
+def test_an_error_shows_no_value_that_a_folder_says(tmp_path):
+    folder = tmp_path / "visits" / "ward=canary 8271"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("")
+    with pytest.raises(DataError, match=r"visits/ward=\.\.\./a\.csv is empty") as caught:
+        open_table(tmp_path / "visits")
+    assert "canary" not in str(caught.value)
+    (folder / "a.csv").write_text("age\n1\n")
+    table = open_table(tmp_path / "visits")
+    (folder / "a.csv").write_text("age\n1\n2\n")
+    with pytest.raises(DataError, match="changed after it was opened") as caught:
+        list(table.batches(["age"]))
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are texts there")
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_folder_whose_name_is_no_utf8_is_a_value_like_others(tmp_path, ending):
+    """A cell of a text file that is no UTF-8 is an undeclared value; a folder that says it does not end the fit."""
+    whole = pa.table({"age": [1, 2]})
+    for name in (b"ward=A", b"ward=\xff"):
+        folder = os.fsencode(tmp_path) + b"/visits/" + name
+        os.makedirs(folder)
+        write_table(Path(tmp_path / f"a{ending}"), [whole])
+        (tmp_path / f"a{ending}").rename(Path(os.fsdecode(folder)) / f"a{ending}")
+    source = TableSource(open_table(tmp_path / "visits"), SCHEMA)
+    (counts,) = source.count([Partition.of(SCHEMA.domain, 10)])
+    twin = pa.table({"age": [1, 2, 1, 2], "ward": ["A", "A", "other", "other"]})
+    cells = SCHEMA.domain.locate(SCHEMA.encode(twin), 10).astype(np.int64)
+    assert counts.counts.tolist() == np.bincount(cells, minlength=1 << 10).tolist()
+
+
+@pytest.mark.parametrize(
+    "address", ["jdbc:postgresql://joe:{}@host/x?table=t", " postgresql://joe:{}@host/x", "my://{}@h"]
+)
+def test_an_address_that_nobody_knows_is_not_repeated(address):
+    with pytest.raises(DataError, match="none that pyarrow knows") as caught:
+        open_table(address.format("canary8271"))
+    assert "canary" not in str(caught.value)
+    assert "canary" not in told(address.format("canary8271"))

@@ -65,8 +65,11 @@ from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.threads import Progress, thread_count
 from privmeasure.transport.cells import cells_apart
 
-EXACT = 1e-3
-"""The variance that stands for none, of a number of rows that is public."""
+EXACT = 1e-6
+"""Stands for no variance, of a number of rows that is public: so many times the least variance of the column's counts.
+
+Were it a number of its own, the counts of many rows with much noise would vanish beside it in the rounding of doubles.
+"""
 
 Masks = Callable[[int], Sequence[Bools]]
 """For a level, sets of its cells."""
@@ -84,7 +87,7 @@ class ColumnTree:
 
     Guarantee:  privacy   epsilon-DP: the budgets of all steps sum to at most epsilon, in exact fractions
                 accuracy  see `plan`: each column's own guarantee, nothing for the joint distribution
-                cost      O(rows k^2) to count all pairs of k columns; at most 2^24 cells of pairs
+                cost      O(rows k^2) to count all pairs of k columns; at most 2^24 cells of pairs, or 2 by 2 each
 
     Examples:
         >>> from privmeasure.domains import Box, Categories
@@ -220,7 +223,7 @@ class ColumnTree:
         if plan.tree_pairs:
             pairs = self._pairs(source, columns, ranks, plan, key, progress)
         # The noisy tables are public too, and say something of the columns.
-        total = best, 1 / sum(1 / v for _, v in known) if known else EXACT
+        total = best, 1 / sum(1 / v for _, v in known) if known else 0.0
         columns = tuple(
             self._refined(j, column, ranks[j], pairs, noisy[j], variances[j], total) if column.level else column
             for j, column in enumerate(columns)
@@ -319,7 +322,7 @@ class ColumnTree:
         exists = ancestors(there, depth)
         leaves = joint_leaves(
             {**noisy, 0: np.full(1, total[0])},
-            {**variances, 0: total[1]},
+            {**variances, 0: total[1] or EXACT * min(variances.values())},
             there,
             list(_margins(j, ranks, pairs, self.law)),
         )

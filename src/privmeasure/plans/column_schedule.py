@@ -19,7 +19,10 @@ from privmeasure.plans.tuning import Shares, Tuning
 from privmeasure.privacy import Privacy
 
 MOST_PAIR_CELLS = 1 << 24
-"""Cells of the tables of all pairs together, which are counted in one pass: more columns, fewer groups."""
+"""Cells of the tables of all pairs together, which are counted in one pass: more columns, fewer groups.
+
+Tables of 2 by 2 are the smallest: beyond 2896 columns these are more, at most 2^25.
+"""
 
 COLUMN_PATIENCE = 1.2
 """How many times the least T2 of all ways to measure a column that of the way that is taken may be."""
@@ -256,7 +259,8 @@ def column_plan(
     diameter. The estimates descend from the best linear estimate of n, so that T2's variances are upper bounds.
     `planned` is the number of rows that the budgets were made for: what the last estimate may differ by from the first
     follows it, and so is known before the column is measured. The guarantee is stated by the least T2 of all ways to
-    measure the column, and so falls with epsilon and with the rows.
+    measure the column, and so falls with epsilon and with the rows; `rows_error` does not, where a place or a group of
+    columns beside it is measured more finely.
     """
     depth = max(budgets, default=0)
     spent = sum(budgets.values(), Fraction(0))

@@ -1,5 +1,7 @@
 """The column tree as a whole: bad input, public facts about its noise, what it keeps and what it lets go of."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -272,6 +274,28 @@ def test_tables_make_columns_better_and_a_far_estimate_is_not_taken(neighbours, 
     bounds = {bound.name: bound for bound in refined[0].plan.columns[0].bounds}
     assert bounds["T8"].applies
     assert 1.1 * bounds["T2"].value < bounds["T8"].value < 1.45 * bounds["T2"].value
+
+
+def test_many_rows_with_much_noise_are_not_lost_in_rounding(monkeypatch):
+    """A public number of rows is exact, beside which doubles must not forget what noisy counts say of its parts.
+
+    Of one column there are no tables, so that the last estimate is the first one, to the rows that are rounded.
+    """
+    true = np.arange(64) * 10**9 // 2016
+
+    class Many:
+        def count(self, partitions, progress=None):
+            counts = (true.copy() if partition.axes else true.sum(keepdims=True) for partition in partitions)
+            return [CellCounts(len(count), count) for count in counts]
+
+    def mass(leeway):
+        monkeypatch.setattr(column_tree, "leeway", lambda plan: leeway)
+        tool = ColumnTree(Product([Categories(64)]), Privacy(Fraction(1, 10**5), "replace"))
+        return tool.release(Many(), Key.insecure(1)).masses[0]
+
+    first, last = mass(-1.0), mass(np.inf)
+    assert np.abs(first - true).mean() > 10_000
+    assert np.abs(last - first).max() <= 8
 
 
 def test_cells_that_must_stay_apart_stay_empty_when_columns_are_estimated_anew():

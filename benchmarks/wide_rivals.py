@@ -139,9 +139,11 @@ def keep(rows: list[dict[str, Any]], floors: dict[str, Any]) -> None:
     record.save("wide-rivals", settings=settings, floors=floors, rows=rows)
 
 
-def summary(rows: list[dict[str, Any]]) -> str:
+SHOWN = ("tv1", "tv2", "column_w1", "sliced", "w1", "w1_excess", "cpu_seconds", "peak_mb")
+
+
+def summary(rows: list[dict[str, Any]], names: tuple[str, ...] = SHOWN) -> str:
     """Return the means over the seeds as a text table."""
-    names = ("tv1", "tv2", "column_w1", "sliced", "w1", "w1_excess", "cpu_seconds", "peak_mb")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row["status"] == "complete":

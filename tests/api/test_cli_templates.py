@@ -131,3 +131,12 @@ def test_an_unfilled_template_fits_on_a_screen(folder, capsys):
 def test_the_list_of_names_is_on_the_page():
     page = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
     assert f"```text\n{chr(10).join(name_lines())}\n```" in page
+
+
+def test_an_import_says_what_is_left_to_fill_in(tmp_path, capsys):
+    (tmp_path / "people.sql").write_text("CREATE TABLE people (age SMALLINT NOT NULL, sex CHAR(1));")
+    out = tmp_path / "people.toml"
+    assert cli.run(["schema", "import", str(tmp_path / "people.sql"), "-o", str(out)]) == 0
+    told = capsys.readouterr().err
+    assert "to fill in" in told
+    assert f"schema edit {out}" in told

@@ -184,10 +184,13 @@ def import_schema(
       privmeasure schema import dictionary.csv -o imported.toml
       privmeasure schema import frictionless.json -o imported.toml --overwrite
     """
+    from privmeasure.tables.completing import find_gaps
     from privmeasure.tables.foreign import from_file_text
 
-    draft = from_file_text(read_public_text(source), source.name, table=table)
-    deliver(draft.to_toml(), out, overwrite=overwrite)
+    text = from_file_text(read_public_text(source), source.name, table=table).to_toml()
+    deliver(text, out, overwrite=overwrite)
+    if out is not None and (gaps := find_gaps(text)):
+        print(f"{out} has {len(gaps)} to fill in: `privmeasure schema edit {out}` asks for them.", file=sys.stderr)
 
 
 def export_json_schema(out: options.TextOut = None, overwrite: options.Overwrite = False) -> None:

@@ -23,7 +23,8 @@ from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Domain
 from privmeasure.domains.scales import Reading, describe
 from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError, SchemaError
-from privmeasure.sources.sql import Dialect, Question, StoredColumn, trial
+from privmeasure.sources.dialects import Dialect
+from privmeasure.sources.sql import Question, StoredColumn, trial
 from privmeasure.tables import Schema
 from privmeasure.tables.arrow import is_double
 from privmeasure.tables.columns.base import DataColumn

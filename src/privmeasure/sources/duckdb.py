@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.sources.sql import DUCKDB, StoredColumn, subquery
+from privmeasure.sources.dialects import DUCKDB
+from privmeasure.sources.sql import StoredColumn, subquery
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from privmeasure.errors import DataError
-from privmeasure.sources.sql import POSTGRES, StoredColumn, masked_columns, subquery
+from privmeasure.sources.dialects import POSTGRES
+from privmeasure.sources.sql import StoredColumn, masked_columns, subquery
 
 DOUBLES = "CAST({} AS double precision)"
 INFINITIES = (

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from privmeasure.errors import DataError
-from privmeasure.sources.sql import SQLITE_DIALECT, StoredColumn, masked_columns, subquery
+from privmeasure.sources.dialects import SQLITE_DIALECT
+from privmeasure.sources.sql import StoredColumn, masked_columns, subquery
 
 STEPS_BETWEEN = 1_000_000
 """Of the engine between two looks at whether someone pressed Ctrl-C."""

@@ -18,7 +18,8 @@ from privmeasure.domains import Box
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SchemaError
 from privmeasure.sources import sql
 from privmeasure.sources.databases import DatabaseSource, file_of, is_database, open_database
-from privmeasure.sources.sql import DUCKDB, POSTGRES, SQLITE_DIALECT, subquery
+from privmeasure.sources.dialects import DUCKDB, POSTGRES, SQLITE_DIALECT
+from privmeasure.sources.sql import subquery
 from servers import Bases
 
 SCHEMA = pm.Schema({"age": pm.Integer(0, 120), "ward": pm.Category(["A", "B", "it's", 'a"b', "C", "D"], unknown="A")})

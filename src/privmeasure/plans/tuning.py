@@ -219,3 +219,6 @@ class Tuning:
 
 TUNED = Tuning()
 """The values that were chosen: what every release has, unless a test or a benchmark says otherwise."""
+
+GAUSSIAN_TUNED = Tuning(split_power=0.6, pair_rows=70, least_rows=225, most_extra=3.0)
+"""The same for Gaussian noise, which pays for many measurements with the square root of their number."""

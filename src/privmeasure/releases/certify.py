@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from privmeasure.domains import Bools, Box, Categories, Cells, Domain, Floats, Nullable
 from privmeasure.errors import ArgumentError
 from privmeasure.estimates.linear import blue_estimates, existing, noise_variance, total_coefficients
-from privmeasure.noise.law import facts_of
+from privmeasure.noise.law import GAUSSIAN, LAPLACE, LawName, facts_of
 from privmeasure.plans.plan import Plan
 from privmeasure.releases.certificate import Certificate
 from privmeasure.rounding import ROUNDING, TINY
@@ -141,7 +141,10 @@ def _rows(
     if plan.privacy.rows_are_public:
         return plan.rows, plan.rows
     if exists is not None:
-        number, reach = plan.rows, estimate_tail(dict(zip(plan.levels, plan.scales, strict=True)), exists, beta)
+        number, reach = (
+            plan.rows,
+            estimate_tail(dict(zip(plan.levels, plan.scales, strict=True)), exists, beta, plan.law),
+        )
     elif 0 in plan.levels:
         number, reach = plan.rows, facts_of(plan.law, plan.scales[plan.levels.index(0)]).limit(beta)
     else:
@@ -153,23 +156,26 @@ def _rows(
     return low, max(low, number + reach)
 
 
-def estimate_tail(scales: Mapping[int, Fraction], exists: Sequence[Bools], share: float) -> int:
+def estimate_tail(scales: Mapping[int, Fraction], exists: Sequence[Bools], share: float, law: LawName = LAPLACE) -> int:
     """Return q with P(|N - n| > q) <= share for the best linear estimate N of the number of rows, rounded.
 
     Its error is a weighted sum of Lap_Z, whose moments are known, so Chernoff's inequality bounds it: the least q over
-    a grid of exponents t, each of which holds.
+    a grid of exponents t, each of which holds. N_Z(0, s^2) has at most the moments of a normal law [CKS20].
 
     Examples:
         >>> estimate_tail({0: Fraction(64), 1: Fraction(2)}, [np.ones(1, bool), np.ones(2, bool)], 0.0125)
         19
     """
     depth, even = len(exists) - 1, bool(exists[-1].all())
-    variances = {level: noise_variance(scale) for level, scale in scales.items()}
+    variances = {level: noise_variance(scale, law) for level, scale in scales.items()}
     terms: list[tuple[float, float, float]] = []  # coefficient, scale, how many noisy counts have it
     for level, weights in total_coefficients(variances, depth, None if even else exists).items():
         values, counts = np.unique(weights[weights > 0], return_counts=True)
         pace = float(1 / scales[level])
         terms += [(w, pace, k) for w, k in zip(values, counts * (1 << level) if even else counts, strict=True)]
+    if law == GAUSSIAN:
+        square = sum(k * (w / pace) ** 2 for w, pace, k in terms)
+        return math.ceil(math.sqrt(2 * square * math.log(2 / share)) + 0.5)
     w, rate, count = (np.array(column, float)[:, np.newaxis] for column in zip(*terms, strict=True))
     t = (rate / w).min() * np.arange(1, 400) / 400
     p = np.exp(-rate)

@@ -137,6 +137,16 @@ class Privacy:
         return f"epsilon = {float(self.epsilon):g}, delta = {float(self.delta):g}"
 
     @property
+    def told(self) -> str:
+        """The same as a part of a sentence; a delta of 0 is left out."""
+        return f"epsilon = {float(self.epsilon):g}" + (f" and delta = {float(self.delta):g}" if self.delta else "")
+
+    @property
+    def kind(self) -> str:
+        """What it is called."""
+        return "(epsilon, delta)-differential privacy" if self.delta else "pure differential privacy"
+
+    @property
     def short(self) -> str:
         """The same in the fewest words."""
         return f"epsilon {float(self.epsilon):g}" + (f", delta {float(self.delta):g}" if self.delta else "")

@@ -31,6 +31,10 @@ def open_account(
     cap: Annotated[str, typer.Option("--cap", help="The most epsilon that all releases together may spend.")],
     neighbours: options.NeighboursOption,
     rows_per_person: options.RowsPerPerson = 1,
+    delta: Annotated[
+        str,
+        typer.Option("--delta", help="The most that the deltas of all releases may add up to. 0: all must be pure."),
+    ] = "0",
     voice: terminal.Voice,
 ) -> None:
     """Open the account of a data set, with a cap. Makes the file if there is none.
@@ -49,8 +53,10 @@ def open_account(
         cap=options.read_epsilon(cap, "cap"),
         neighbours=options.read_neighbours(neighbours),
         rows_per_person=rows_per_person,
+        delta=options.read_delta(delta),
     )
-    voice.answer(account.to_json(), f"{account.dataset!r} is open: epsilon may add up to {cap}.")
+    also = f", delta to {delta}" if account.delta else ""
+    voice.answer(account.to_json(), f"{account.dataset!r} is open: epsilon may add up to {cap}{also}.")
 
 
 def show(book: Book, dataset: Name, json: options.Json = False) -> None:
@@ -69,7 +75,7 @@ def show(book: Book, dataset: Name, json: options.Json = False) -> None:
     account = ledger.account(dataset)
     entries, raises = ledger.history(account.dataset), ledger.raises(account.dataset)
     spent, left = ledger.spent(account.dataset), ledger.remaining(account.dataset)
-    collisions = _collisions(ledger)
+    collisions, deltas = _collisions(ledger), ledger.spent_delta(account.dataset)
     if json:
         value = account.to_json() | {"spent": str(spent), "remaining": str(left)}
         value |= {"entries": [entry.to_json() for entry in entries], "raises": [one.to_json() for one in raises]}
@@ -78,7 +84,9 @@ def show(book: Book, dataset: Name, json: options.Json = False) -> None:
     terminal.Voice().warn(*collisions, *_over(account, left))
     print(
         f"{account.dataset!r}: {fraction_text(spent)} of {fraction_text(account.cap)} is spent, {fraction_text(left)} "
-        f"is left (neighbours: {account.neighbours}, up to {account.rows_per_person} rows per person).\n"
+        f"is left (neighbours: {account.neighbours}, up to {account.rows_per_person} rows per person"
+        + (f"; delta: {fraction_text(deltas)} of {fraction_text(account.delta)}" if account.delta else "")
+        + ").\n"
         "Whoever sees all releases below sees no more than one release at the sum of what counts."
     )
     _show_entries(entries)
@@ -236,7 +244,7 @@ def _show_entries(entries: "list[Entry]") -> None:
             f"{e.number}",
             e.time,
             e.user,
-            fraction_text(e.epsilon),
+            fraction_text(e.epsilon) + (f", delta {fraction_text(e.delta)}" if e.delta else ""),
             e.state,
             f"{e.rows_per_person} by {e.person!r}" if e.person else f"{e.rows_per_person}",
             e.schema[:12],

@@ -1,4 +1,4 @@
-"""Check the built pages: every local link, picture and anchor in them leads somewhere. `python check_pages.py FOLDER`."""
+"""Check the built pages of a folder: every local link, picture and anchor in them leads somewhere."""
 
 import sys
 from html.parser import HTMLParser

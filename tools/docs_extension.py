@@ -1,7 +1,7 @@
 """What Sphinx needs beside its settings: links that leave docs/, our docstrings, pictures that follow light and dark.
 
-Pages in docs/ are Markdown that also reads well where it lies, so their links lead to files of the repository. In the
-built pages a link to one of `HOUSE` leads to the page that shows it, and any other file outside docs/ to the repository.
+Pages in docs/ are Markdown that also reads well where it lies, so their links lead to files of the repository. In
+built pages a link to one of `HOUSE` leads to the page that shows it, to any other file outside docs/ to the repository.
 """
 
 import html

@@ -21,7 +21,7 @@ HOUSE = {
 """Pages of the repository's root, and where the built pages show them."""
 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]*)(#[^)\s]*)?\)")
-FACTS = ("Notation:", "Guarantee:", "References:")
+FACTS = ("Notation:", "Guarantee:", "References:", "Laws")
 """Parts of a docstring that are set out in columns."""
 
 

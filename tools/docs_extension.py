@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from formulae import typeset
+
 REPOSITORY = "https://github.com/privmeasure/privmeasure"
 HOUSE = {
     "ARCHITECTURE.md": "house/architecture",
@@ -20,6 +22,8 @@ HOUSE = {
 }
 """Pages of the repository's root, and where the built pages show them."""
 
+FORMULAE = re.compile(r"mathematics|errata|researchers|proofs/.*")
+"""Pages whose formulae are set."""
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]*)(#[^)\s]*)?\)")
 FACTS = ("Notation:", "Guarantee:", "References:", "Laws")
 """Parts of a docstring that are set out in columns."""
@@ -29,6 +33,7 @@ def connect(app: Any, docs: Path) -> None:
     """Connect the hooks below to Sphinx."""
     app.connect("source-read", lambda _, name, source: read_source(docs, name, source))
     app.connect("autodoc-process-docstring", lambda *arguments: set_docstring(arguments[-1]))
+    app.connect("doctree-resolved", lambda _, tree, name: set_formulae(tree, name))
     app.connect("html-page-context", lambda _, name, template, context, tree: inline_pictures(docs, context))
 
 
@@ -104,6 +109,23 @@ def escaped(line: str) -> str:
         f"``{piece.strip('`')}``" if piece.startswith("`") else re.sub(r"([*|\\]|_(?=\W|$))", r"\\\1", piece)
         for piece in pieces
     )
+
+
+def set_formulae(tree: Any, name: str) -> None:
+    """Set the formulae of a page: its indented blocks, and what is in its sentences."""
+    from docutils import nodes
+
+    if not FORMULAE.fullmatch(name):
+        return
+    for block in list(tree.findall(nodes.literal_block)):
+        if block.get("language", "none") in {"none", "default"}:
+            made = typeset(block.astext(), block=True)
+            block.replace_self(nodes.raw("", f'<div class="formula">{made}</div>', format="html"))
+    for text in list(tree.findall(nodes.Text)):
+        if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw | nodes.title | nodes.reference):
+            made = typeset(text.astext())
+            if made != html.escape(text.astext(), quote=False):
+                text.parent.replace(text, nodes.raw("", made, format="html"))
 
 
 def inline_pictures(docs: Path, context: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import check_pages
 import docs_extension
+import formulae
 import pytest
 
 import privmeasure as pm
@@ -149,7 +150,7 @@ def test_every_page_is_in_one_table_of_contents():
         page = ROOT / name
         for kind, body in blocks(page.read_text(encoding="utf-8")):
             if kind == "{toctree}":
-                entries = [line.strip() for line in body.splitlines() if line.strip() and not line.startswith(":")]
+                entries = re.findall(r"^(?!:)(?:.* <)?([\w/-]+)>?$", body, re.MULTILINE)
                 listed += [(page.parent / f"{entry}.md").relative_to(ROOT).as_posix() for entry in entries]
     assert sorted([*listed, "docs/index.md"]) == PAGES[1:]
 
@@ -171,7 +172,9 @@ def test_pictures_have_words_and_follow_light_and_dark():
     for name in PAGES:
         shown |= {
             picture: words
-            for words, picture in re.findall(r"!\[([^\]]*)\]\((?:docs/)?pictures/([\w-]+\.svg)\)", (ROOT / name).read_text())
+            for words, picture in re.findall(
+                r"!\[([^\]]*)\]\((?:docs/)?pictures/([\w-]+\.svg)\)", (ROOT / name).read_text()
+            )
         }
     assert set(shown) == {path.name for path in (DOCS / "pictures").iterdir()}
     for picture, words in shown.items():
@@ -192,7 +195,10 @@ def test_links_of_built_pages_are_checked(tmp_path):
 
 
 def test_what_the_pages_are_made_by():
-    assert doctest.testmod(docs_extension).failed == 0
+    for module in (docs_extension, formulae):
+        tried = doctest.testmod(module)
+        assert tried.attempted > 2
+        assert tried.failed == 0
     for root, page in docs_extension.HOUSE.items():
         assert (ROOT / root).exists()
         assert (DOCS / f"{page}.md").exists()

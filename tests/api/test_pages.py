@@ -132,6 +132,19 @@ def test_only_a_mark_leaves_a_block_alone():
     assert len(blocks(text.replace("*Not run", "*Not tried"))) == 2
 
 
+def test_the_readme_is_one_screen_of_code():
+    """Two sentences, one picture, two commands, ten lines of Python, one table."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    first = text.split("\n\n")[1].replace("\n", " ")
+    assert len(re.findall(r"\.(?= |$)", first)) == 2
+    assert text.count("![") == 1
+    code = dict(blocks(text))
+    assert [line.split()[:2] for line in code["sh"].splitlines()] == [["make", "demo"], ["make", "test"]]
+    assert sum(bool(line.strip()) for line in code["python"].splitlines()) == 10
+    assert text.count("| --- |") > 0
+    assert len(re.findall(r"^\| --- ", text, re.MULTILINE)) == 1
+
+
 def test_the_numbers_of_the_pages_are_those_of_the_results():
     check = [sys.executable, str(ROOT / "benchmarks" / "pages.py"), "--check"]
     run = subprocess.run(check, capture_output=True, text=True, check=False)

@@ -22,6 +22,12 @@ HOUSE = {
 }
 """Pages of the repository's root, and where the built pages show them."""
 
+CHECKED = re.compile(
+    r"""Annotated\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*), msgspec\.Meta\((?:'[^']*'|"[^"]*"|[^'")])*\)\]"""
+)
+"""A type with what is checked or said of it."""
+GIVEN = ("Plan", "TableRelease", "CellMeasure", "Reservation", "Account", "Entry", "Raise", "Contents", "Merged")
+"""Classes whose objects are given, and that nobody makes: their arguments are of no use to a reader."""
 FORMULAE = re.compile(r"mathematics|errata|researchers|proofs/.*")
 """Pages whose formulae are set."""
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]*)(#[^)\s]*)?\)")
@@ -33,6 +39,7 @@ def connect(app: Any, docs: Path) -> None:
     """Connect the hooks below to Sphinx."""
     app.connect("source-read", lambda _, name, source: read_source(docs, name, source))
     app.connect("autodoc-process-docstring", lambda *arguments: set_docstring(arguments[-1]))
+    app.connect("autodoc-process-signature", lambda _, __, name, ___, ____, *said: set_signature(name, *said))
     app.connect("doctree-resolved", lambda _, tree, name: set_formulae(tree, name))
     app.connect("html-page-context", lambda _, name, template, context, tree: inline_pictures(docs, context))
 
@@ -67,6 +74,22 @@ def target(link: str, base: Path, here: Path, docs: Path) -> str:
             return f"{REPOSITORY}/{'blob' if path.suffix else 'tree'}/main/{inside}"
         path = docs / f"{HOUSE[inside]}.md"
     return Path(os.path.relpath(path, here)).as_posix()
+
+
+def set_signature(name: str, arguments: str | None, returned: str | None) -> tuple[str | None, str | None]:
+    """Return the arguments and the result of a function as a reader needs them.
+
+    Examples:
+        >>> set_signature("privmeasure.f", "(rows: Annotated[int, msgspec.Meta(ge=0, le=9)])", "float")
+        ('(rows: int)', 'float')
+        >>> set_signature("privmeasure.g", "(x: Annotated[tuple[int, ...] | None, msgspec.Meta(description='(a)')])", None)
+        ('(x: tuple[int, ...] | None)', None)
+        >>> set_signature("privmeasure.Plan", "(rows: int)", None)
+        ('', None)
+    """
+    if name.rpartition(".")[2] in GIVEN:
+        return "", None
+    return arguments and CHECKED.sub(r"\1", arguments), returned
 
 
 def set_docstring(lines: list[str]) -> None:

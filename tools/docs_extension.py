@@ -22,9 +22,7 @@ HOUSE = {
 }
 """Pages of the repository's root, and where the built pages show them."""
 
-CHECKED = re.compile(
-    r"""Annotated\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*), msgspec\.Meta\((?:'[^']*'|"[^"]*"|[^'")])*\)\]"""
-)
+CHECKED = re.compile(r"""Annotated\[((?:(?!Annotated\[).)*?), msgspec\.Meta\((?:'[^']*'|"[^"]*"|[^'")])*\)\]""")
 """A type with what is checked or said of it."""
 GIVEN = ("Plan", "TableRelease", "CellMeasure", "Reservation", "Account", "Entry", "Raise", "Contents", "Merged")
 """Classes whose objects are given, and that nobody makes: their arguments are of no use to a reader."""
@@ -82,7 +80,7 @@ def set_signature(name: str, arguments: str | None, returned: str | None) -> tup
     Examples:
         >>> set_signature("privmeasure.f", "(rows: Annotated[int, msgspec.Meta(ge=0, le=9)])", "float")
         ('(rows: int)', 'float')
-        >>> set_signature("privmeasure.g", "(x: Annotated[tuple[int, ...] | None, msgspec.Meta(description='(a)')])", None)
+        >>> set_signature("privmeasure.g", "(x: Annotated[tuple[int, ...] | None, msgspec.Meta(title='(a)')])", None)
         ('(x: tuple[int, ...] | None)', None)
         >>> set_signature("privmeasure.Plan", "(rows: int)", None)
         ('', None)

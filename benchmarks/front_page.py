@@ -102,18 +102,27 @@ def counted(result: Row) -> str:
 
 def readme(wide: Row, rivals: Row, privpgd: Row, peers: Row, first_hour: Row, held_out: Row | None) -> str:
     """Return the part of the README that is made of numbers."""
-    cpu = wide["machine"]
+    own, theirs, settings = wide["machine"], rivals["machine"], rivals["settings"]
+    sizes = {row["columns"] for row in rivals["rows"]}
+    tables = len({row["table"] for row in wide["rows"]})
+    chosen = (
+        "Constants of ours were chosen with these tables in view; the last three rows are of tables that were held out."
+        if held_out
+        else "Constants of ours were chosen with these tables in view."
+    )
     return "\n".join(
         [
-            "Errors on four real tables of 9 to 14 columns, ours over the rival's, geometric means: **below 1 ours is "
-            "smaller**, bold where we lose. The rivals have a delta of 1e-6, ours is 0. 1-way and 2-way are total "
-            "variation; W1 is a distance in which near values are near. AIM was stopped after 20 CPU minutes: its rows "
-            "are about the tables that it finished.",
+            f"Errors on {tables} real tables of {min(sizes)} to {max(sizes)} columns, ours over the rival's, geometric "
+            "means: **below 1 ours is smaller**, bold where we lose. The rivals have a delta of "
+            f"{settings['delta']:g}, ours is 0. 1-way and 2-way are total variation of columns and pairs; W1 is a "
+            f"distance in which near values are near ([what each is](docs/wide-tables.md)). {chosen} AIM was stopped "
+            f"after {settings['cpu_limit_seconds'] / 60:.0f} CPU minutes; its rows are of the tables that it finished.",
             "",
             table(wide, rivals, privpgd, held_out),
             "",
-            f"Measured by `make bench-wide` on {cpu['cores']} cores ({cpu['cpu']}): [all evidence](docs/evidence.md), "
-            "[curves](benchmarks/results/wide.png). None of these rivals promises how far its rows are from the data.",
+            f"Measured by `make bench-wide` on {own['cores']} cores ({own['cpu']}; rivals {theirs['cpu']}): [all "
+            "evidence](docs/evidence.md), [curves](benchmarks/results/wide.png). None of these rivals promises how far "
+            "its rows are from the data.",
             "",
             "## Where we lose",
             losses(wide, peers, first_hour, held_out),

@@ -132,6 +132,11 @@ def test_only_a_mark_leaves_a_block_alone():
     assert len(blocks(text.replace("*Not run", "*Not tried"))) == 2
 
 
+def test_the_page_about_installing_has_every_extra():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(re.findall(r"privmeasure\[(\w+)\]", (DOCS / "install.md").read_text())) == set(extras)
+
+
 def test_the_readme_is_one_screen_of_code():
     """Two sentences, one picture, two commands, ten lines of Python, one table."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -26,8 +26,8 @@ from privmeasure import cli
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = ["README.md", *sorted(f"docs/{page.relative_to(DOCS).as_posix()}" for page in DOCS.rglob("*.md"))]
-PAGES = [page for page in PAGES if "/_build/" not in page]
+BUILT = sorted(page for page in (path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md")) if "/_b" not in page)
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *BUILT]
 FENCE = re.compile(r"^(\*Not run by the tests: [^*]+\*\n+)?```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = {"text", "{toctree}", "{eval-rst}"}
 """Kinds of blocks that nothing is done with: tables of words, and what Sphinx reads."""
@@ -157,7 +157,7 @@ def test_the_numbers_of_the_pages_are_those_of_the_results():
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *(ROOT / name for name in PAGES[1:])]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / name for name in BUILT)]:
         for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", page.read_text(encoding="utf-8")):
             path = page.parent / target if target else page
             assert path.exists(), f"{page.name} links to {target}"
@@ -173,13 +173,13 @@ def anchors(page):
 
 def test_every_page_is_in_one_table_of_contents():
     listed = []
-    for name in PAGES[1:]:
+    for name in BUILT:
         page = ROOT / name
         for kind, body in blocks(page.read_text(encoding="utf-8")):
             if kind == "{toctree}":
                 entries = re.findall(r"^(?!:)(?:.* <)?([\w/-]+)>?$", body, re.MULTILINE)
                 listed += [(page.parent / f"{entry}.md").relative_to(ROOT).as_posix() for entry in entries]
-    assert sorted([*listed, "docs/index.md"]) == PAGES[1:]
+    assert sorted([*listed, "docs/index.md"]) == BUILT
 
 
 def test_the_reference_has_every_public_name():

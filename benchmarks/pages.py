@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import front_page
 import peers_page
 import wide_page
 
@@ -20,7 +21,7 @@ def load(name: str) -> dict | None:
 
 
 def numbers() -> str:
-    """Return the README's list of numbers; a result that is not there yet has no line."""
+    """Return the list of numbers of the page of evidence; a result that is not there yet has no line."""
     lines = []
     if speed := load("speed"):
         one, two = (next(r for r in speed["main"] if r["threads"] == t and r["order"] == "random") for t in (1, 2))
@@ -75,7 +76,7 @@ def numbers() -> str:
             "- **Wide tables** (4 real tables of 9 to 14 columns, epsilon = 1, geometric means of ratios to the best "
             "of MST and AIM in two implementations each, which have a delta of 1e-6 where ours is 0): "
             f"{values}, CPU seconds 1/{1 / mean['cpu_seconds']:.0f}. Lower is better: above 1 we lose "
-            "([curves](benchmarks/results/wide.png))."
+            "([curves](../benchmarks/results/wide.png))."
         )
     if large := load("large"):
         lines.append(
@@ -244,8 +245,20 @@ def scale() -> str | None:
     return "\n".join(lines)
 
 
+def readme() -> str | None:
+    """Return the README's table beside rivals, and where we lose."""
+    found = [load(name) for name in ("wide", "wide-rivals", "privpgd", "peers", "first-hour")]
+    return front_page.readme(*found, load("held-out")) if all(found) else None
+
+
+def evidence() -> str:
+    """Return the numbers of the page of evidence."""
+    return front_page.evidence(load, numbers())
+
+
 PAGES = {
-    "README.md": numbers,
+    "README.md": readme,
+    "docs/evidence.md": evidence,
     "docs/peers.md": peers,
     "docs/persons.md": visits,
     "docs/cli.md": first_hour,

@@ -155,7 +155,7 @@ def scored(result: Row) -> str:
 
 
 def line(result: Row) -> str:
-    """Return the README's line."""
+    """Return the line of the page of evidence."""
     means = {row["epsilon"]: row for row in by_epsilon(result["ratios"], of_means=True)}
     names = {"tv1": "1-way total variation", "tv2": "2-way", "tv3": "3-way"} | {n: NAMES[n] for n in ERRORS[3:]}
     values = ", ".join(
@@ -167,5 +167,5 @@ def line(result: Row) -> str:
         f"- **Wide tables** ({len(tables)} real tables on which nothing was chosen, epsilon = 1, geometric means of "
         "ratios to the best of MST and AIM, metric by metric, which have a delta of 1e-6 where ours is 0): "
         f"{values}, CPU seconds 1/{1 / means[1]['cpu_seconds']:.0f}. Lower is better: above 1 we lose "
-        "([every table](docs/wide-tables.md), [curves on four older ones](benchmarks/results/wide.png))."
+        "([every table](wide-tables.md), [curves on four older ones](../benchmarks/results/wide.png))."
     )

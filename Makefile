@@ -87,6 +87,7 @@ bench-visits: .venv/ready-bench ## k rows of each person: total variation on a r
 
 bench-wide: .venv/ready-bench ## wide tables: ours beside the kept results of rivals, and where one tree ends
 	$(BIN)/python benchmarks/wide.py
+	$(BIN)/python benchmarks/wide.py --delta
 	$(BIN)/python benchmarks/many_columns.py
 	$(BIN)/python benchmarks/crossover.py
 
@@ -98,6 +99,7 @@ bench-open: .venv/ready-bench ## the wide tables that constants may be chosen on
 
 bench-held-out: .venv/ready-bench ## the wide tables that nothing is chosen on: ours beside the kept results of rivals
 	$(BIN)/python benchmarks/held_out.py --held-out
+	$(BIN)/python benchmarks/held_out.py --held-out --delta
 
 bench-held-out-rivals: .venv/ready-bench ## the rivals on both halves: a day, kept runs are not repeated
 	$(BIN)/python benchmarks/held_out_rivals.py

@@ -15,7 +15,19 @@ import privmeasure
 PACKAGE = "privmeasure"
 
 LAYERS = [
-    {"errors", "privacy", "threads", "version", "origin", "outputs", "rounding", "spending", "notebook", "hints"},
+    {
+        "errors",
+        "privacy",
+        "threads",
+        "compiled",
+        "version",
+        "origin",
+        "outputs",
+        "rounding",
+        "spending",
+        "notebook",
+        "hints",
+    },
     {"domains"},
     {"transport", "noise", "conditions"},
     {"estimates", "model"},
@@ -47,6 +59,7 @@ PUBLIC = [
     "errors",
     "privacy",
     "threads",
+    "compiled",
     "version",
     "origin",
     "outputs",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privmeasure import compiled
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
 from privmeasure.errors import DataError
@@ -32,6 +33,7 @@ class ArraySource:
 
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one pass."""
+        compiled.load_kernels(len(self._points))
         tallies = [Tally(partitions) for _ in range(self._threads)]
         rows, pieces = len(self._points), QUARTERS * self._threads
         edges = [rows * i // pieces for i in range(pieces + 1)]

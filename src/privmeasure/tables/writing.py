@@ -14,6 +14,7 @@ import numpy as np
 from privmeasure.errors import ArgumentError
 from privmeasure.outputs import TAKEN, check_folder, check_place, is_stream, part_beside, part_folder, put, put_folder
 from privmeasure.tables.arrow import number_cells, numbers, unroll, unwrap
+from privmeasure.tables.parquet import GroupedParquet
 from privmeasure.tables.sheets import SheetSink, library
 from privmeasure.tables.suffixes import DELIMITERS, kind_of, suffixes
 from privmeasure.tables.texts import UTF8, TextForm
@@ -176,23 +177,41 @@ def _sink(path: Path, beside: Path, first: "pa.Table", form: TextForm) -> _Sink:
     kind = kind_of(path)
     if kind == "csv":
         return _TextSink(path, beside, first, form)
-    return SheetSink(beside, first) if kind == "xlsx" else _ArrowSink(kind, beside, first)
+    if kind == "xlsx":
+        return SheetSink(beside, first)
+    return _ParquetSink(beside, first) if kind == "parquet" else _FeatherSink(beside, first)
 
 
-class _ArrowSink:
-    """A Parquet or a Feather file."""
+class _ParquetSink:
+    """A Parquet file."""
 
-    def __init__(self, kind: str, beside: Path, first: "pa.Table") -> None:
+    def __init__(self, beside: Path, first: "pa.Table") -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         first = _with(first, unroll)
-        self._file, schema = pa.OSFile(str(beside), "wb"), first.schema
-        if kind == "parquet":
-            repeated = [name for name in first.column_names if _repeats(first.column(name))]
-            self._writer: Any = pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=repeated)
-        else:
-            self._writer = pa.ipc.new_file(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        repeated = [name for name in first.column_names if _repeats(first.column(name))]
+        self._file = pa.OSFile(str(beside), "wb")
+        self._groups = GroupedParquet(self._file, first.schema, compression="zstd", use_dictionary=repeated)
+
+    def encode(self, table: "pa.Table") -> Any:
+        return self._groups.encode(_with(table, unroll))
+
+    def write(self, piece: Any) -> None:
+        self._groups.write(*piece)
+
+    def close(self) -> None:
+        self._groups.close()
+        self._file.close()
+
+
+class _FeatherSink:
+    """A Feather file."""
+
+    def __init__(self, beside: Path, first: "pa.Table") -> None:
+        import pyarrow as pa
+
+        self._file, schema = pa.OSFile(str(beside), "wb"), _with(first, unroll).schema
+        self._writer = pa.ipc.new_file(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def encode(self, table: "pa.Table") -> "pa.Table":
         return _with(table, unroll)

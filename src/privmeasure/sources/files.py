@@ -7,8 +7,9 @@ message shows a value, a row number or a number of rows: the messages of the rea
 import csv
 import gzip
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -122,6 +123,13 @@ class TextTable(DiskFile):
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns as text. The pieces depend on the bytes of the file alone; nothing is kept."""
+        for read in self.pieces(columns, progress=progress, unread=unread):
+            yield read()
+
+    def pieces(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[Callable[[], pa.RecordBatch]]":
+        """Yield what reads each batch: lines are found one after the other, but cells in whatever thread asks."""
         import pyarrow as pa
 
         check_columns(self.path, self.names, columns)
@@ -134,7 +142,7 @@ class TextTable(DiskFile):
         with raw as file, pa.CompressedInputStream(file, "gzip") if self.zipped else file as stream:
             blocks = whole_records(stream.read, self._grammar, start=self._start)
             while (block := self._next(blocks)) is not None:
-                yield reader.read(block, unread)  # private cells: whoever asked for them encodes and counts
+                yield partial(reader.read, block, unread)  # private cells: whoever asked for them encodes and counts
                 quarters.passed(file.tell(), file.size())
         self.check_unchanged()
         quarters.passed(1, 1)

@@ -34,15 +34,16 @@ class ArraySource:
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one pass."""
         compiled.load_kernels(len(self._points))
-        tallies = [Tally(partitions) for _ in range(self._threads)]
+        tallies = [Tally(partitions, among=self._threads) for _ in range(self._threads)]
         rows, pieces = len(self._points), QUARTERS * self._threads
         edges = [rows * i // pieces for i in range(pieces + 1)]
         for quarter in range(QUARTERS):
 
             def count_piece(thread: int, quarter: int = quarter) -> None:
-                piece = quarter * self._threads + thread
-                for start in range(edges[piece], edges[piece + 1], BLOCK):
-                    stop = min(start + BLOCK, edges[piece + 1])
+                first, last = edges[quarter * self._threads + thread :][:2]
+                blocks = max(1, round((last - first) / BLOCK))  # all alike: a short one costs nearly as much
+                for i in range(blocks):
+                    start, stop = (first + (last - first) * j // blocks for j in (i, i + 1))
                     tallies[thread].add(as_points(self._points[start:stop]))
 
             in_threads(count_piece, self._threads, self._threads)

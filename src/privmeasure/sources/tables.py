@@ -76,7 +76,7 @@ class TableSource:
         """Return the counts of each partition, in one pass."""
         import pyarrow as pa
 
-        tallies = [Tally(partitions) for _ in range(self._threads)]
+        tallies = [Tally(partitions, among=self._threads) for _ in range(self._threads)]
         try:
             if not isinstance(self._table, pa.Table):
                 self._table.check_unchanged()  # also where rows were kept: whether they are depends on their number

@@ -178,10 +178,11 @@ def test_sorted_codes_are_counted_like_others():
 
 def test_few_rows_load_nothing(monkeypatch):
     monkeypatch.setattr(compiled, "_loaded", [])
+    monkeypatch.setattr(compiled, "_seen", [])
     monkeypatch.setattr(compiled, "_compiled", lambda: WRITTEN)
     compiled.load_kernels(compiled.MANY_ROWS - 1)
     assert compiled.kernels() is None
-    compiled.load_kernels(compiled.MANY_ROWS)
+    compiled.load_kernels(1)
     assert compiled.kernels() is WRITTEN
 
 
@@ -189,6 +190,7 @@ def test_without_numba_nothing_is_loaded(monkeypatch):
     import sys
 
     compiled._compiled.cache_clear()
+    monkeypatch.setattr(compiled, "_seen", [])
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setattr(compiled, "_loaded", [])
     compiled.load_kernels(1 << 30)

@@ -148,7 +148,7 @@ def _places(ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.in
     jumps[1:] -= jumps[:-1].copy() - 1
     places = np.ones(int(counts.sum()), np.int64)
     places[first.take(filled)] = jumps
-    return np.cumsum(places, out=places)
+    return np.cumsum(places)  # not in place, which would hold it too
 
 
 def in_order(work: Callable[[int], Made], tasks: int, threads: int) -> Iterator[Made]:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -210,10 +211,13 @@ def peak(path: Path, out: Path, mechanism: str, threads: int) -> float:
     return float(json.loads(run.stdout)["peak GB"])
 
 
-def memory(sizes: list[int], most: int, folder: Path) -> None:
-    found = []
+def memory(sizes: list[int], works: list[str], most: int, folder: Path) -> None:
+    name = f"cores-memory-{os.cpu_count()}"
+    kept = json.loads((RESULTS / f"{name}.json").read_text())["rows"] if (RESULTS / f"{name}.json").exists() else []
+    found: list[dict[str, Any]] = [line for line in kept if (line["work"], line["rows"]) not in product(works, sizes)]
     for count in sizes:
-        for work, (ending, mechanism, _) in CASES.items():
+        for work in works:
+            ending, mechanism, _ = CASES[work]
             path, out = folder / f"in.{ending}", folder / f"out.{ending}"
             write_input(path, count)
             line = {"work": work, "rows": count, "threads": most, "peak GB": peak(path, out, mechanism, most)}
@@ -222,7 +226,7 @@ def memory(sizes: list[int], most: int, folder: Path) -> None:
             path.unlink()
             out.unlink()
     print(table(found))
-    save(f"cores-memory-{os.cpu_count()}", rows=found, bar=MEMORY_BAR)
+    save(name, rows=found, bar=MEMORY_BAR)
 
 
 # ----------------------------------------------------------------------------------------------------------------- main
@@ -243,6 +247,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="the most of them")
     parser.add_argument("--only", choices=["arrays", "tables"])
     parser.add_argument("--memory", nargs="*", type=lambda text: int(float(text)), metavar="ROWS")
+    parser.add_argument("--work", action="append", choices=list(CASES), help="with --memory: these alone")
     parser.add_argument("--folder", default=None, help="where the tables lie meanwhile")
     parser.add_argument("--once", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -253,7 +258,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         if options.memory is not None:
-            memory(options.memory or list(MEMORY_ROWS), options.threads, Path(name))
+            memory(options.memory or list(MEMORY_ROWS), options.work or list(CASES), options.threads, Path(name))
             return
         found: dict[str, Any] = {"rows": options.rows}
         if options.only != "tables":

@@ -41,7 +41,7 @@ class ArraySource:
 
             def count_piece(thread: int, quarter: int = quarter) -> None:
                 first, last = edges[quarter * self._threads + thread :][:2]
-                blocks = max(1, round((last - first) / BLOCK))  # all alike: a short one costs nearly as much
+                blocks = max(last > first, round((last - first) / BLOCK))  # alike: a short one costs nearly as much
                 for i in range(blocks):
                     start, stop = (first + (last - first) * j // blocks for j in (i, i + 1))
                     tallies[thread].add(as_points(self._points[start:stop]))

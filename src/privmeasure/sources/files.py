@@ -46,6 +46,8 @@ KINDS = {b"PAR1": "parquet", b"ARROW1": "feather", b"PK\x03\x04": "xlsx"}
 """The first bytes of files that are not text."""
 TITLES = {"parquet": "Parquet", "feather": "Feather", "xlsx": "spreadsheet (xlsx)"}
 ENDING_OF = {"parquet": ".parquet", "feather": ".feather", "xlsx": ".xlsx"}
+STRETCH = 1 << 20
+"""Rows of a Parquet file that are read together, at least: their bytes are in memory at a time."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some programs put it before the text."""
 
@@ -226,13 +228,14 @@ class ParquetTable(DiskFile):
             raw = native_file(self.path)
             file = pq.ParquetFile(raw, read_dictionary=dictionaries)
         with raw, file:
-            pieces = file.iter_batches(batch_size=BLOCK, columns=columns)
-            while True:
-                with readable(self.path), self._whole(*told):
-                    piece = next(pieces, None)
-                if piece is None:
-                    return
-                yield piece.select(columns)
+            for groups in _stretches(file.metadata):  # the reader holds what it has read until its last batch
+                pieces = file.iter_batches(batch_size=BLOCK, row_groups=groups, columns=columns)
+                while True:
+                    with readable(self.path), self._whole(*told):
+                        piece = next(pieces, None)
+                    if piece is None:
+                        break
+                    yield piece.select(columns)
 
     @contextmanager
     def _whole(self, *told: type[Exception]) -> Iterator[None]:
@@ -250,6 +253,20 @@ class ParquetTable(DiskFile):
                 f"{self.path} is not a complete Parquet file that can be read. It may be truncated, damaged or "
                 "encrypted. Copy it or write it again."
             ) from None
+
+
+def _stretches(metadata: Any) -> Iterator[list[int]]:
+    """Yield the groups of rows of a Parquet file in stretches of at least `STRETCH` rows, but for the last."""
+    groups: list[int] = []
+    rows = 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= STRETCH:
+            yield groups
+            groups, rows = [], 0
+    if groups:
+        yield groups
 
 
 def open_table(

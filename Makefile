@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-databases test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages pictures docs clean help
+.PHONY: venv demo test test-databases test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages pictures docs bench-cores clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -124,6 +124,9 @@ bench-stays: .venv/ready-bench ## an order between columns: rows that break it, 
 
 bench-scale: .venv/ready-bench ## databases, files and writing beside what an engine needs by hand
 	$(BIN)/python benchmarks/scale.py
+
+bench-cores: .venv/ready-bench ## the same work on 1 to 16 threads; peak memory: python benchmarks/cores.py --memory
+	$(BIN)/python benchmarks/cores.py
 
 pages: venv ## write the numbers of benchmarks/results into the README and the pages of docs
 	$(BIN)/python benchmarks/pages.py

@@ -241,6 +241,7 @@ def scale() -> str | None:
         "",
         f"Measured by `make bench-scale` on {cpu['cores']} cores ({cpu['cpu']}), {tools}. Wall seconds, medians of "
         "runs by turns: the ratio is what stays when a machine is slower or busy.",
+        *cores(),
     ]
     return "\n".join(lines)
 
@@ -254,6 +255,38 @@ def readme() -> str | None:
 def evidence() -> str:
     """Return the numbers of the page of evidence."""
     return front_page.evidence(load, numbers())
+
+
+def cores() -> list[str]:
+    """Return what more threads bring, machine by machine, and the peak memory from file to file."""
+    lines: list[str] = []
+    found = {int(path.stem.split("-")[1]): path.stem for path in RESULTS.glob("cores-[0-9]*.json")}
+    for count, name in sorted(found.items()):
+        result = load(name) or {}
+        work = {"plain": "points, NumPy alone", "compiled": "points, with `privmeasure[fast]`"}
+        rows = [row | {"work": work[row["path"]]} for row in result.get("arrays", []) if row["stage"] == "fit + sample"]
+        rows += result.get("tables", [])
+        threads = sorted({row["threads"] for row in rows})
+        heads = [f"{t} thread" + ("s" if t > 1 else "") for t in threads]
+        lines += ["", f"| {result['rows']:,} rows on {count} cores | {' | '.join(heads)} |"]
+        lines.append("|---" * (len(threads) + 1) + "|")
+        for what in dict.fromkeys(row["work"] for row in rows):
+            by = {
+                r["threads"]: f"{r['seconds']:.2f} s ({r['times one thread']:.1f} x)" for r in rows if r["work"] == what
+            }
+            lines.append(f"| {what} | {' | '.join(by.get(t, '') for t in threads)} |")
+        cpu, numpy = result["machine"]["cpu"], result["versions"]["numpy"]
+        lines += ["", f"Measured by `make bench-cores` on {count} cores ({cpu}), NumPy {numpy}. Wall seconds, medians."]
+    for count, name in sorted((p.stem.split("-")[2], p.stem) for p in RESULTS.glob("cores-memory-*.json")):
+        result = load(name) or {}
+        sizes = sorted({row["rows"] for row in result["rows"]})
+        lines += ["", "| peak memory from file to file | " + " | ".join(f"{size:,} rows" for size in sizes) + " |"]
+        lines.append("|---" * (len(sizes) + 1) + "|")
+        for what in dict.fromkeys(row["work"] for row in result["rows"]):
+            by = {row["rows"]: f"{row['peak GB']:.2f} GB" for row in result["rows"] if row["work"] == what}
+            lines.append(f"| {what} | {' | '.join(by.get(size, '') for size in sizes)} |")
+        lines += ["", f"Measured by `python benchmarks/cores.py --memory` on {count} cores, one thread for each."]
+    return lines
 
 
 PAGES = {

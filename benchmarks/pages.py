@@ -260,8 +260,8 @@ def evidence() -> str:
 def cores() -> list[str]:
     """Return what more threads bring, machine by machine, and the peak memory from file to file."""
     lines: list[str] = []
-    found = {int(path.stem.split("-")[1]): path.stem for path in RESULTS.glob("cores-[0-9]*.json")}
-    for count, name in sorted(found.items()):
+    found = [(int(path.stem.split("-")[1]), path.stem) for path in RESULTS.glob("cores-[0-9]*.json")]
+    for count, name in sorted(found):
         result = load(name) or {}
         work = {"plain": "points, NumPy alone", "compiled": "points, with `privmeasure[fast]`"}
         rows = [row | {"work": work[row["path"]]} for row in result.get("arrays", []) if row["stage"] == "fit + sample"]

@@ -173,7 +173,7 @@ def first_hour() -> str | None:
 
 def wide_tables() -> str:
     """Return the numbers of the page about wide tables."""
-    return wide_page.numbers(load("held-out"), load("wide"))
+    return wide_page.numbers(load("held-out"), load("wide"), load("wide-delta"))
 
 
 KINDS = ["means", "quantiles", "shares", "bins", "W1 of columns", "W1 of pairs"]
@@ -249,7 +249,8 @@ def scale() -> str | None:
 def readme() -> str | None:
     """Return the README's table beside rivals, and where we lose."""
     found = [load(name) for name in ("wide", "wide-rivals", "privpgd", "peers", "first-hour")]
-    return front_page.readme(*found, load("held-out")) if all(found) else None
+    with_delta = load("held-out-delta" if load("held-out") else "wide-delta")
+    return front_page.readme(*found, load("held-out"), with_delta) if all(found) else None
 
 
 def evidence() -> str:

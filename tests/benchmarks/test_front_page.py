@@ -43,12 +43,12 @@ def test_where_we_lose_is_bold_and_held_out_tables_are_named():
             run("a", 0.4, rival="dpmm", method="MST", status="complete"),
         ]
     }
-    *_, first, second, best = front_page.table(wide, rivals, {"rows": []}, None).splitlines()
+    *_, first, second, best = front_page.table(wide, rivals, {"rows": []}, None, None).splitlines()
     assert "**2.00**" in first
     assert "0.50" in second
     assert "**" not in second + best
     assert "held-out" not in best
-    held = front_page.table(wide, rivals, {"rows": []}, wide).splitlines()[-1]
+    held = front_page.table(wide, rivals, {"rows": []}, wide, None).splitlines()[-1]
     assert held.startswith("| best of MST and AIM, held-out tables | 1 | 1 |")
 
 

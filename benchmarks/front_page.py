@@ -123,9 +123,10 @@ def readme(
         [
             f"Errors on {tables} real tables of {min(sizes)} to {max(sizes)} columns, ours over the rival's, geometric "
             "means: **below 1 ours is smaller**, bold where we lose. The rivals have a delta of "
-            f"{settings['delta']:g}, ours is 0{otherwise}. 1-way and 2-way are total variation of columns and pairs; W1 "
-            f"is a distance in which near values are near ([what each is](docs/wide-tables.md)). {chosen} AIM was "
-            f"stopped after {settings['cpu_limit_seconds'] / 60:.0f} CPU minutes; its rows are of the tables that it finished.",
+            f"{settings['delta']:g}, ours is 0{otherwise}. 1-way and 2-way are total variation of columns and pairs; "
+            "W1 is a distance in which near values are near ([what each is](docs/wide-tables.md)). "
+            f"{chosen} AIM was stopped after {settings['cpu_limit_seconds'] / 60:.0f} CPU minutes; its rows are of the "
+            "tables that it finished.",
             "",
             table(wide, rivals, privpgd, held_out, with_delta),
             "",
@@ -157,6 +158,8 @@ INDEX = [
     ("[The first hour](cli.md#the-first-hour-in-numbers)", "a stranger's steps", "bench-first-hour", "first-hour"),
     ("[Typical errors](reports.md#how-wrong-is-it-here)", "how often bands hold", "bench-typical", "typical"),
     ("[Scale](scale.md)", "databases, files and writing beside engines", "bench-scale", "scale"),
+    ("[Scale](scale.md)", "cores: 10^7 points and tables on 1 to 16 threads", "bench-cores", "cores-16"),
+    ("[Scale](scale.md)", "cores: 10^8 points", "bench-cores", "cores-16-large"),
 ]
 """Pages with numbers: what each shows, the target of `make` that measures it, the results file that it is made of."""
 

@@ -143,7 +143,7 @@ def numbers(result: Row | None, wide: Row | None, wide_delta: Row | None = None)
         parts += [
             "## With the rivals' delta",
             "The four older tables, ours with the delta of 1e-6 that MST, AIM and PrivPGD have; constants were chosen "
-            "with three of these tables in view. Ratios to the best of MST and AIM, metric by metric:",
+            "with these tables in view. Ratios to the best of MST and AIM, metric by metric:",
             with_delta(wide_delta),
             "Excess W1 beside PrivPGD:",
             privpgd(wide_delta),

@@ -17,8 +17,8 @@ NARROW = (1 << 16) - 1
 CROWD = 12
 """Tallies at a time from which on codes are sorted to be counted.
 
-Adding at places takes a third of the CPU time, but holds the lock of the interpreter, so that only one thread at a time does
-it; sorting does not.
+Adding at places takes a third of the CPU time, but holds the lock of the interpreter, so that only one thread at a
+time does it; sorting does not.
 """
 PENDING = 1 << 22
 """Codes of a huge partition that are kept before they are counted."""

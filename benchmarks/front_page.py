@@ -160,6 +160,7 @@ INDEX = [
     ("[Scale](scale.md)", "databases, files and writing beside engines", "bench-scale", "scale"),
     ("[Scale](scale.md)", "cores: 10^7 points and tables on 1 to 16 threads", "bench-cores", "cores-16"),
     ("[Scale](scale.md)", "cores: 10^8 points", "bench-cores", "cores-16-large"),
+    ("[Scale](scale.md)", "peak memory from file to file", "bench-cores", "cores-memory-2"),
 ]
 """Pages with numbers: what each shows, the target of `make` that measures it, the results file that it is made of."""
 

@@ -26,7 +26,7 @@ CACHE_BYTES = 1 << 29
 """Encoded points are kept up to this size; beyond it the table is read again for every question. A public limit."""
 
 
-Read = Callable[[], "pa.RecordBatch"]
+ReadBatch = Callable[[], "pa.RecordBatch"]
 """Reads one batch, in whatever thread calls it."""
 
 
@@ -115,7 +115,7 @@ class TableSource:
 
     def _share(
         self,
-        batches: "Iterator[Read]",
+        batches: "Iterator[ReadBatch]",
         work: "Callable[[pa.RecordBatch, int], None]",
         turn: threading.Lock,
     ) -> None:
@@ -187,7 +187,7 @@ class TableSource:
         if self._cached_bytes > CACHE_BYTES:
             self._cache = None
 
-    def _batches(self, tell: Callable[[float], None]) -> "Iterator[Read]":
+    def _batches(self, tell: Callable[[float], None]) -> "Iterator[ReadBatch]":
         """Yield what reads each batch: for a text file this is most of the work, and is left to the threads."""
         import pyarrow as pa
 

@@ -262,7 +262,7 @@ class TruePairs:
         """Return the most groups of the two columns of a pair in its table: public."""
         one, two = (self._columns[j] for j in self._names[t])
         cells, listed = (len(one.margin), len(two.margin)), (one.listed, two.listed)
-        return table_sides(cells, listed, self._plan.pair_sides[layer])
+        return table_sides(cells, listed, self._plan.pair_sides[layer], self._plan.list_room)
 
     def _true(self, t: int, sides: tuple[int, int]) -> NDArray[np.int64]:
         """Return the PRIVATE counts of a pair on public groups: sums of disjoint cells, so still a histogram."""

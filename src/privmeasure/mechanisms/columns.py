@@ -201,6 +201,7 @@ class ColumnTree:
             diameter=self.domain.diameter(0),
             law=self.law,
             why=self.why,
+            list_room=self.tuning.list_room if any(map(is_listed, varied)) else 1,
             memory_bytes=12 * pair_cells(varied, pairs.sides[0], self.tuning)  # 12 bytes per cell of every pair
             + sum(column.memory_bytes for column in columns),
         )

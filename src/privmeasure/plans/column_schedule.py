@@ -208,17 +208,20 @@ def rank_cells(space: Domain, side: int, tuning: Tuning) -> int:
     return min(space.size(finest_level(space)), most)
 
 
-def table_sides(cells: tuple[int, int], listed: tuple[bool, bool], side: int) -> tuple[int, int]:
-    """Return the most groups of two columns in their table, whose cells are at most `side`^2.
+def table_sides(cells: tuple[int, int], listed: tuple[bool, bool], side: int, room: int) -> tuple[int, int]:
+    """Return the most groups of two columns in their table, whose cells are at most `side`^2, or `room` times as many.
 
-    `cells` are their rank cells; a list takes what the other column leaves.
+    `cells` are their rank cells; a list takes what the other column leaves, and the room.
 
     Examples:
-        >>> table_sides((4, 100), (True, True), 16), table_sides((30, 100), (True, True), 16)
-        ((16, 64), (16, 16))
+        >>> table_sides((4, 100), (True, True), 16, 1), table_sides((30, 100), (False, True), 16, 2)
+        ((4, 64), (16, 32))
     """
-    sides = zip(cells[::-1], listed, strict=True)
-    first, second = (side * side // min(other, side) if long else side for other, long in sides)
+    most = room * side * side
+    if all(listed):
+        short = min(*cells, math.isqrt(most))
+        return (short, most // short) if cells[0] <= cells[1] else (most // short, short)
+    first, second = (most // min(other, side) if long else side for other, long in zip(cells[::-1], listed, strict=True))
     return first, second
 
 

@@ -39,8 +39,9 @@ class ColumnPlan:
 
     `columns[j]` is the plan of column j by itself: its privacy is what the column costs, its guarantee is the column's
     own. A column with a single value costs nothing. `pair_sides` are the sides of a square table of the tree, and of an
-    extra table, whose cells no table exceeds: a column has at most so many groups of its values there, a list of values
-    more where its partner has fewer.
+    extra table: a column has at most so many groups of its values there, a list of values more where its partner has
+    fewer, and `list_room` times as many on top of it. No table has more cells than these squares, or with a list
+    `list_room` times as many.
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x
     Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x <= epsilon, in exact fractions
@@ -65,6 +66,7 @@ class ColumnPlan:
     memory_bytes: Whole
     law: LawName = LAPLACE
     why: str = ""
+    list_room: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 1
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -141,7 +143,7 @@ class ColumnPlan:
     def pair_cells(self) -> tuple[int, int]:
         """The most cells of a table of the tree and of an extra table; 0 where there are none."""
         most = math.prod(sorted(column.cells for column in self.columns)[-2:])
-        tree, extra = (min(side * side, most) for side in self.pair_sides)
+        tree, extra = (min(self.list_room * side * side, most) for side in self.pair_sides)
         return tree, extra
 
     @property

@@ -207,9 +207,13 @@ def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:
         raise ReleaseFileError(f"a field of the plan has a wrong type: {error}") from None
 
 
+USUAL_FIELDS = (("law", LAPLACE), ("why", ""), ("list_room", 1))
+"""What files leave out: older ones do not have it."""
+
+
 def without_usual_law(plan: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON value of a plan without its law where that is the usual one, which old files do not name."""
-    return {name: item for name, item in plan.items() if (name, item) not in (("law", LAPLACE), ("why", ""))}
+    return {name: item for name, item in plan.items() if (name, item) not in USUAL_FIELDS}
 
 
 def check_law(law: Any) -> None:

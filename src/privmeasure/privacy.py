@@ -159,7 +159,14 @@ class Privacy:
     @property
     def budget(self) -> Fraction:
         """What there is to spend, to be split exactly: epsilon; with a delta rho, as rho-zCDP implies the promise."""
-        return largest_rho(self.epsilon, self.delta) if self.delta else self.epsilon
+        if not self.delta:
+            return self.epsilon
+        if not (rho := largest_rho(self.epsilon, self.delta)):
+            raise ArgumentError(
+                f"epsilon = {float(self.epsilon):g} with delta = {float(self.delta):g} leaves nothing to spend. Choose "
+                "a larger epsilon, or leave delta out."
+            )
+        return rho
 
     def part(self, budget: Fraction) -> "Privacy":
         """Return what a part of a release promises by itself, which spends a part of the budget."""

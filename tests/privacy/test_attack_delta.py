@@ -2,6 +2,7 @@
 
 import decimal
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,13 +10,16 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.accounting import largest_rho, smallest_epsilon
-from privmeasure.domains import Box
+from privmeasure.domains import Box, Categories, Product
 from privmeasure.errors import ArgumentError
-from privmeasure.mechanisms import PMM, PSMM
+from privmeasure.mechanisms import PMM, PSMM, ColumnTree
+from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import GAUSSIAN, LAPLACE, GaussianFacts
 from privmeasure.plans import laws
 from privmeasure.privacy import Privacy
 from privmeasure.releases import certify
+from privmeasure.sources.arrays import ArraySource
+from privmeasure.typical import same_mechanism
 
 LARGE = "99/100000"
 MILLION = Fraction(1, 10**6)
@@ -67,6 +71,36 @@ def test_the_law_is_chosen_for_the_depth_that_is_given(mechanism, neighbours, ep
 def test_many_levels_still_have_gaussian_noise():
     assert PMM(Box([(0, 1)]), Privacy(1, "replace", delta=LARGE), depth=14).law == GAUSSIAN
     assert PMM.paper(Box([(0, 1)]), Privacy(1, "replace", delta=MILLION), depth=14).law == GAUSSIAN
+
+
+WIDE = Product([Box([(0, 1)]), Categories(30)] * 4)
+
+
+def test_a_plan_for_another_epsilon_is_the_plan_of_that_epsilon():
+    """At epsilon 8 the noise is Laplace's: its tuning was still that of the Gaussian noise of epsilon 1."""
+    one, other = (
+        pm.Synthesizer(WIDE, epsilon=epsilon, neighbours="add-remove", delta=MILLION, mechanism="columns")
+        for epsilon in (1, 8)
+    )
+    assert (one.privacy.law, other.privacy.law) == (GAUSSIAN, LAPLACE)
+    assert one.guarantees(10**5, [8]) == [other.plan(10**5)]
+    assert other.guarantees(10**5, [1]) == [one.plan(10**5)]
+
+
+def test_typical_errors_run_the_law_of_the_release():
+    """The law may follow a public number of rows, which a plan does not name."""
+    privacy, rows = Privacy("1/10", "replace", delta=MILLION), 10**7
+    domain = Product([Box([(0, 1)]), Categories(30), Categories(2)])
+    made, unknown = ColumnTree(domain, privacy, rows=rows), ColumnTree(domain, privacy)
+    assert (made.law, unknown.law) == (GAUSSIAN, LAPLACE)
+    release = made.release(ArraySource(np.zeros((50, 3)), width=3, threads=1), Key.insecure(1))
+    release = replace(release, plan=replace(release.plan, rows=rows))
+    assert same_mechanism(release).law == GAUSSIAN
+
+
+def test_a_synthesizer_shows_the_delta_that_it_spends():
+    synth = pm.Synthesizer(WIDE, epsilon=1, neighbours="add-remove", delta=MILLION, mechanism="columns")
+    assert "epsilon=1, delta=1e-06, " in repr(synth)
 
 
 # ------------------------------------------------------------------------------------------------- certificates

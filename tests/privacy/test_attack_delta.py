@@ -73,6 +73,14 @@ def test_many_levels_still_have_gaussian_noise():
     assert PMM.paper(Box([(0, 1)]), Privacy(1, "replace", delta=MILLION), depth=14).law == GAUSSIAN
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("make", [PMM, PSMM, lambda domain, privacy: ColumnTree(Product([domain] * 3), privacy)])
+def test_a_single_value_needs_no_delta(make, neighbours):
+    """Neither law has an error there: the two were divided by each other."""
+    made = make(Categories(1), Privacy(1, neighbours, delta=MILLION))
+    assert (made.law, made.plan(10).guarantee) == (LAPLACE, 0)
+
+
 WIDE = Product([Box([(0, 1)]), Categories(30)] * 4)
 
 

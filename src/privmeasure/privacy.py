@@ -32,8 +32,9 @@ COMPARED_ROWS_PER_PERSON = (1, 2, 4, 8, 16)
 class Privacy:
     """A differential-privacy promise: exp(epsilon) bounds every probability ratio between neighbouring tables.
 
-    It is pure unless `delta` is above 0: then the bound may fail with that chance, and the noise is Gaussian, which is
-    smaller where much is measured. Without one, or for a part of a release that is better off so, it is Laplace noise.
+    It is pure unless `delta` is above 0: then probabilities may exceed the bound by so much in sum, and the noise is
+    Gaussian, which is smaller where much is measured. Without one, or for a part of a release that is better off so, it
+    is Laplace noise.
 
     `neighbours` has no default, because the two relations differ by a factor of two and by what is public:
 

@@ -18,6 +18,7 @@ from privmeasure.noise.law import GAUSSIAN, LAPLACE, GaussianFacts
 from privmeasure.plans import laws
 from privmeasure.privacy import Privacy
 from privmeasure.releases import certify
+from privmeasure.report.words import promise_words
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.typical import same_mechanism
 
@@ -142,6 +143,19 @@ def test_simulated_noise_has_the_law_of_the_noise():
     """A rounded normal law, which took its place, has 5 % less beyond 4 scales: certificates were a little small."""
     assert misfit(GaussianFacts(Fraction(1)).simulated) < 55
     assert misfit(lambda rng, n: np.rint(rng.normal(0, math.sqrt(11 / 12), n)).astype(np.int64)) > 55
+
+
+# ------------------------------------------------------------------------------------------------------- words
+
+
+def test_a_report_does_not_take_delta_for_the_chance_of_a_larger_loss():
+    """At (1, 1e-6) Gaussian noise passes the factor e with a chance of 5e-6: delta bounds sums of what is beyond."""
+    privacy = Privacy(1, "replace", delta=MILLION)
+    rho = float(privacy.budget)
+    assert math.erfc((1 - rho) / math.sqrt(2 * rho) / math.sqrt(2)) / 2 > 4 * MILLION
+    said = " ".join(promise_words(privacy))
+    assert "with a chance of at most 1e-06" not in said
+    assert "times as large plus 1e-06" in said
 
 
 # --------------------------------------------------------------------------------------------------- accounting

@@ -42,12 +42,12 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     def rho(u: float) -> float:
         return ((log_delta + _loss(u)) / u + float(epsilon)) / (1 + u)
 
-    alpha = 1 + _best(lambda u: -rho(u))
     context = Context(prec=DIGITS)
-    u, e = context.subtract(alpha, 1), _decimal(epsilon, context)
+    u, e = _best(lambda u: -rho(u)), _decimal(epsilon, context)
+    alpha = context.add(1, u)
     log = context.add(context.ln(_decimal(delta, context)), _exact_loss(alpha, context))
     first = context.divide(log, u)
-    least = context.subtract(context.add(first, e), context.multiply(max(abs(first), e), SPARE))
+    least = context.subtract(context.add(first, e), context.multiply(max(context.abs(first), e), SPARE))
     return _rounded(context.divide(least, alpha), ROUND_FLOOR)
 
 
@@ -66,11 +66,11 @@ def smallest_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     def epsilon(u: float) -> float:
         return (1 + u) * float(rho) - (log_delta + _loss(u)) / u
 
-    alpha = 1 + _best(epsilon)
     context = Context(prec=DIGITS)
+    alpha = context.add(1, _best(epsilon))
     log = context.add(context.ln(_decimal(delta, context)), _exact_loss(alpha, context))
     first, second = context.multiply(alpha, _decimal(rho, context)), context.divide(log, context.subtract(alpha, 1))
-    most = context.add(context.subtract(first, second), context.multiply(max(first, abs(second)), SPARE))
+    most = context.add(context.subtract(first, second), context.multiply(max(first, context.abs(second)), SPARE))
     found = max(_rounded(most, ROUND_CEILING), Fraction(1, 10**SHOWN))
     while largest_rho(found, delta) < rho:  # the last digits of both roundings
         found += found / 10 ** (SHOWN - 1)

@@ -32,8 +32,9 @@ COMPARED_ROWS_PER_PERSON = (1, 2, 4, 8, 16)
 class Privacy:
     """A differential-privacy promise: exp(epsilon) bounds every probability ratio between neighbouring tables.
 
-    It is pure unless `delta` is above 0: then the bound may fail with that chance, and the noise is Gaussian, which is
-    smaller where much is measured. Without one, or for a part of a release that is better off so, it is Laplace noise.
+    It is pure unless `delta` is above 0: then probabilities may exceed the bound by so much in sum, and the noise is
+    Gaussian, which is smaller where much is measured. Without one, or for a part of a release that is better off so, it
+    is Laplace noise.
 
     `neighbours` has no default, because the two relations differ by a factor of two and by what is public:
 
@@ -159,7 +160,14 @@ class Privacy:
     @property
     def budget(self) -> Fraction:
         """What there is to spend, to be split exactly: epsilon; with a delta rho, as rho-zCDP implies the promise."""
-        return largest_rho(self.epsilon, self.delta) if self.delta else self.epsilon
+        if not self.delta:
+            return self.epsilon
+        if not (rho := largest_rho(self.epsilon, self.delta)):
+            raise ArgumentError(
+                f"epsilon = {float(self.epsilon):g} with delta = {float(self.delta):g} leaves nothing to spend. Choose "
+                "a larger epsilon, or leave delta out."
+            )
+        return rho
 
     def part(self, budget: Fraction) -> "Privacy":
         """Return what a part of a release promises by itself, which spends a part of the budget."""

@@ -503,7 +503,8 @@ class Synthesizer:
     def __repr__(self) -> str:
         """Show the outline: what is public, and whether something was spent."""
         space = f"{len(self.schema.data)} columns" if self.schema is not None else type(self.domain).__name__
-        promise = f"epsilon={float(self.privacy.epsilon):g}, neighbours={self.privacy.neighbours!r}"
+        delta = f"delta={float(self.privacy.delta):g}, " if self.privacy.delta else ""
+        promise = f"epsilon={float(self.privacy.epsilon):g}, {delta}neighbours={self.privacy.neighbours!r}"
         return f"Synthesizer({space}, {promise}, {self._state})"
 
     @property

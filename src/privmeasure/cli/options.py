@@ -55,8 +55,8 @@ Delta = Annotated[
     typer.Option(
         "--delta",
         metavar="NUMBER",
-        help="The chance with which the promise may fail, such as 1e-6: less noise for wide tables, used only where it "
-        "pays. 0 is the pure promise. See docs/choosing-epsilon.md.",
+        help="How far chances may pass the bound of epsilon, such as 1e-6: less noise for wide tables, used only where "
+        "it pays. 0 is the pure promise. See docs/choosing-epsilon.md.",
     ),
 ]
 NeighboursOption = Annotated[

@@ -89,7 +89,7 @@ class Ledger:
 
         The synthesizer brings its promise, the digest of its schema and the id of its release; from here on it cannot
         change, and an error frees the entry if it drew no noise. A bare `Privacy` books a release that is made
-        elsewhere: nothing frees it. `user` is the login name unless it is given.
+        elsewhere: nothing frees it, and its delta says nothing of rho. `user` is the login name unless it is given.
 
         Guarantee:  over any number of processes, what counts never passes the cap: exact sums under one lock
         """
@@ -387,9 +387,10 @@ def _check_caps(account: Account, entries: list[Entry], asked: Entry) -> None:
     spent, then = total(entries, account.delta), total([*entries, asked], account.delta)
     if then > account.cap:
         raise BudgetError(_refusal(account, spent, asked.epsilon))
-    if then.denominator > LARGEST_ACCOUNT:
+    written = (then, total([*entries, asked]), deltas + asked.delta)
+    if max(value.denominator for value in written) > LARGEST_ACCOUNT:
         raise ArgumentError(
-            "epsilon would make the exact sum of the account too long to write. Use short decimals: 0.1, 0.25."
+            "epsilon or delta would make the exact sum of the account too long to write. Use short decimals: 0.1, 1e-6."
         )
 
 

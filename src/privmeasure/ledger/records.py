@@ -67,9 +67,14 @@ class Entry:
         return asdict(self) | {"epsilon": str(self.epsilon), "delta": str(self.delta), "files": list(self.files)}
 
     @property
-    def rho(self) -> Fraction:
-        """What it costs in zCDP: epsilon^2 / 2 of a pure release, the rho that a release with a delta has spent."""
-        return largest_rho(self.epsilon, self.delta) if self.delta else self.epsilon**2 / 2
+    def rho(self) -> Fraction | None:
+        """What it costs in zCDP: epsilon^2 / 2 of a pure release, the rho that a release with a delta has spent.
+
+        None of one that was made elsewhere, whatever made it: an epsilon and a delta alone say nothing of rho.
+        """
+        if not self.delta:
+            return self.epsilon**2 / 2
+        return largest_rho(self.epsilon, self.delta) if self.release else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +111,9 @@ def total(entries: Iterable[Entry], delta: Fraction = Fraction(0)) -> Fraction:
     """Return the epsilon of all releases together that count, at the delta of their account.
 
     By sequential composition the sum of their epsilons; where some have a delta, what the sum of their rho costs, if
-    that is less. Either bound holds of releases that were planned together. Of releases that were chosen after seeing
-    earlier ones both hold at once with twice the delta: docs/proofs/gaussian.md.
+    that is less. Those whose rho is not known add their epsilons to it, and take their deltas off what it has. Either
+    bound holds of releases that were planned together. Of releases that were chosen after seeing earlier ones both hold
+    at once with twice the delta: docs/proofs/gaussian.md.
 
     Examples:
         >>> pure = Entry(1, "", "d", Fraction(1, 2), 1, "", "", "", "", "", (), "spent")
@@ -116,9 +122,12 @@ def total(entries: Iterable[Entry], delta: Fraction = Fraction(0)) -> Fraction:
     """
     counted = [entry for entry in entries if entry.counts]
     plain = sum((entry.epsilon for entry in counted), Fraction(0))
-    if not delta or total_delta(counted) == 0 or len(counted) == 1:
+    known = [rho for entry in counted if (rho := entry.rho) is not None]
+    others = [entry for entry in counted if entry.rho is None]
+    left = delta - total_delta(others)
+    if left <= 0 or total_delta(counted) == 0 or len(known) < 2:
         return plain
-    return min(plain, smallest_epsilon(sum((entry.rho for entry in counted), Fraction(0)), delta))
+    return min(plain, sum((e.epsilon for e in others), smallest_epsilon(sum(known, Fraction(0)), left)))
 
 
 def total_delta(entries: Iterable[Entry]) -> Fraction:

@@ -122,10 +122,9 @@ class ColumnTree:
         if not isinstance(self.tuning, Tuning):
             raise ArgumentError(f"tuning must be a Tuning, got {self.tuning!r}. Leave it out if in doubt.")
         chosen, why = choose_law(self.privacy, self._noise)
+        object.__setattr__(self, "tuning", self._tuned(chosen) if why else self.tuning)
         object.__setattr__(self, "privacy", chosen)
         object.__setattr__(self, "why", why)
-        if chosen.delta and self.tuning == TUNED:
-            object.__setattr__(self, "tuning", GAUSSIAN_TUNED)
         for rows in (1, 2**52):  # shares fall or rise with the rows: if both ends are within reach, all between are
             self.plan(rows)
 
@@ -146,11 +145,16 @@ class ColumnTree:
         """The law of the noise."""
         return self.privacy.law
 
+    def _tuned(self, privacy: Privacy) -> Tuning:
+        """Return the tuning for the law of a promise, unless another one than the usual two was given."""
+        if self.tuning not in (TUNED, GAUSSIAN_TUNED):
+            return self.tuning
+        return GAUSSIAN_TUNED if privacy.delta else TUNED
+
     def _noise(self, privacy: Privacy) -> float:
         """Return about how much noise all columns would have together: cells times E|noise|, summed up."""
-        tuning = GAUSSIAN_TUNED if privacy.delta and self.tuning == TUNED else self.tuning
         rows = self.rows or REFERENCE_ROWS
-        split = split_over(self.spaces, privacy, rows, buy_size=self._buys_size, tuning=tuning)
+        split = split_over(self.spaces, privacy, rows, buy_size=self._buys_size, tuning=self._tuned(privacy))
         budgets = (next(iter(levels.items()), None) for levels in split.columns)  # of a number, its coarse cells
         return sum(
             space.size(first[0]) * facts_of(privacy.law, privacy.scale(first[1])).size

@@ -146,13 +146,19 @@ class PMM:
         return self.privacy.law
 
     def _price(self, privacy: Privacy) -> float:
-        """Return about what would be guaranteed: by the default recipe, or by the paper's."""
-        rows, root_first = self.rows or REFERENCE_ROWS, self.rows is None
-        if self.recipe.schedule != "every level":
-            return tree_bound(self.domain, privacy, rows, self.recipe.placement, root_first=root_first).value
-        depth = useful_depth(self.domain, paper_depth(self.domain, privacy, rows, self._limit))
-        scales = tree_scales("every level", self.domain, privacy, depth, lazy=False, root_first=root_first)
-        return t1(self.domain, scales, rows, self.domain.diameter(depth), law=privacy.law)
+        """Return about what would be guaranteed: by the default recipe, the paper's, or at a depth that is given."""
+        rows, schedule = self.rows or REFERENCE_ROWS, self.recipe.schedule
+        if self.depth is None and schedule != "every level":
+            return tree_bound(self.domain, privacy, rows, self.recipe.placement, root_first=self.rows is None).value
+        depth = paper_depth(self.domain, privacy, rows, self._limit) if self.depth is None else self.depth
+        depth = useful_depth(self.domain, depth)
+        lazy, root_first = 1 << depth > self.max_cells, not self._plan_is_fixed
+        scales = tree_scales(schedule, self.domain, privacy, depth, lazy=lazy, root_first=root_first)
+        if schedule == "every level":
+            return t1(self.domain, scales, rows, self.domain.diameter(depth), law=privacy.law)
+        blue, estimated = self.recipe.inference == "blue" and not lazy, self._estimated(lazy=lazy)
+        rho = self.domain.diameter(depth)
+        return t2(self.domain, scales, depth, rows, rho, blue=blue, estimated=estimated, law=privacy.law)
 
     @property
     def _plan_is_fixed(self) -> bool:

@@ -133,8 +133,11 @@ class PSMM:
 
     def _price(self, privacy: Privacy) -> float:
         """Return about what would be guaranteed."""
-        rows = self.rows or REFERENCE_ROWS
-        return flat_bound(self.domain, privacy, rows, self.placement, root_first=self.rows is None).value
+        rows, exact = self.rows or REFERENCE_ROWS, privacy.rows_are_public
+        if self.depth is None:
+            return flat_bound(self.domain, privacy, rows, self.placement, root_first=self.rows is None).value
+        scales = {j: privacy.scale(b) for j, b in flat_budgets(privacy, self.depth, root_first=False).items()}
+        return flat(self.domain, scales, self.depth, rows, self._rho(self.depth), exact_total=exact, law=privacy.law)
 
     @property
     def _buys_rows(self) -> bool:

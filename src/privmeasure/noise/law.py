@@ -180,8 +180,12 @@ class GaussianFacts:
 
     @property
     def real_variance(self) -> float:
-        """(scale^2 + 1) 1.0005, of a normal law, from scale 1 on; below nothing is proved: docs/proofs/gaussian.md."""
-        return (float(self.scale) ** 2 + 1) * 1.0005 if self.scale >= 1 else math.inf
+        """(scale^2 + 1) 1.0005, of a normal law, from scale 1 on: docs/proofs/gaussian.md; below, that of scale 1.
+
+        The larger the scale, the larger is |Z|, by its likelihood ratio. So the law of scale 1 is above those of
+        smaller scales in convex order, the sign being a coin of its own.
+        """
+        return (max(float(self.scale), 1.0) ** 2 + 1) * 1.0005
 
     @property
     def steadiness(self) -> float:
@@ -213,15 +217,27 @@ class GaussianFacts:
     def simulated(self, rng: np.random.Generator, count: int, *, terms: int = 1) -> NDArray[np.int64]:
         """Return simulated sums: from scale 1 on a sum of such draws has the law of one draw, to 8 digits."""
         scale = float(self.scale)
-        if scale < 1:
-            sums = _tail_sums(self.scale)
-            weights = np.exp(-(np.arange(1.0, len(sums)) ** 2) / (2 * scale**2))
-            chances = np.concatenate((weights[::-1], [1.0], weights)) / (1 + 2 * weights.sum())
-            values = np.arange(-len(weights), len(weights) + 1)
+        if scale < 1 and terms > 1:
+            values, chances = _chances(scale)
             return np.asarray(rng.multinomial(terms, chances, count) @ values, np.int64)
         scale *= math.sqrt(terms)
+        if scale < LARGEST_LISTED:
+            values, chances = _chances(scale)
+            return np.asarray(rng.choice(values, count, p=chances), np.int64)
         # a normal law of the same variance, rounded: 1/12 is what rounding adds
         return np.rint(rng.normal(0.0, math.sqrt(scale**2 - 1 / 12), count)).astype(np.int64)
+
+
+LARGEST_LISTED = 32
+"""Below this scale values are simulated by their chances: a rounded normal law has smaller tails."""
+
+
+@lru_cache(maxsize=64)
+def _chances(scale: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the values that doubles see, and their chances."""
+    values = np.arange(-math.ceil(39 * scale) - 1, math.ceil(39 * scale) + 2)
+    weights = np.exp(-(values.astype(np.float64) ** 2) / (2 * scale**2))
+    return values, weights / weights.sum()
 
 
 LARGEST_SUMMED = 4096

@@ -27,9 +27,10 @@ def choose_law(privacy: Privacy, price: Callable[[Privacy], float]) -> tuple[Pri
     if not privacy.delta:
         return privacy, ""
     pure, normal = price(privacy.pure), price(privacy)
-    if normal <= WORTH * pure:
-        return privacy, f"Gaussian noise: its error is about {normal / pure:.2f} of that of Laplace noise"
+    share = normal / pure if pure else 1.0  # of a single point neither law gets anything wrong
+    if share <= WORTH:
+        return privacy, f"Gaussian noise: its error is about {share:.2f} of that of Laplace noise"
     return privacy.pure, (
         f"Laplace noise, so that delta = {float(privacy.delta):g} is not used: "
-        f"Gaussian noise would have {normal / pure:.2f} of its error"
+        f"Gaussian noise would have {share:.2f} of its error"
     )

@@ -225,7 +225,7 @@ class _Tree:
     """The cells of a plan and how masses on them are compared: norms at a few levels, sums of largest at all levels."""
 
     def __init__(self, domain: Domain, plan: Plan, *, quick: bool = False) -> None:
-        self.domain, self.depth, self.quick = domain, plan.depth, quick
+        self.domain, self.depth, self.law, self.quick = domain, plan.depth, plan.law, quick
         scales = zip(plan.levels, plan.scales, strict=True)
         self.laws = {level: facts_of(plan.law, scale) for level, scale in scales if level > 0}
         self.variances = {level: law.variance for level, law in self.laws.items()}
@@ -259,7 +259,8 @@ class _Tree:
         draws = max(draws, math.ceil(1 / beta - ROUNDING) - 1)
         scales = {level: str(law.scale) for level, law in self.laws.items()}
         space = ["quick", _geometry(self.domain)] if self.quick else self.domain.to_json()
-        text = json.dumps([space, self.depth, scales, [*self.norms], draws])
+        named = [] if self.law == LAPLACE else [self.law]  # the usual law has no name here: certificates stay the same
+        text = json.dumps([space, self.depth, scales, [*self.norms], draws, *named])
         name = hashlib.sha256(text.encode()).hexdigest()
         if name not in _laws:
             while len(_laws) >= REMEMBERED:

@@ -59,9 +59,9 @@ def _how_sure(privacy: Privacy) -> str:
     if not privacy.delta:
         return "It holds for every outcome and against everybody, whatever they know, have or will get (delta is 0)."
     return (
-        "It holds against everybody, whatever they know, have or will get, but not for every outcome: with a chance of "
-        f"at most {float(privacy.delta):g} (delta) an outcome may tell more of the person. What is said below leaves "
-        "that chance out."
+        "It holds against everybody, whatever they know, have or will get, but for delta: the chance of any set of "
+        f"outcomes is at most that factor times as large plus {float(privacy.delta):g}. So some rare outcomes may tell "
+        "more of the person; what is said below leaves them out."
     )
 
 
@@ -102,7 +102,8 @@ def not_promised(privacy: Privacy) -> list[str]:
         "that may be concluded of a person too, whether or not they are in it.",
         f"That two releases cost as little as one: their epsilons add up. A second one like this makes {several:g}"
         + (" at the most, and twice the delta." if privacy.delta else "."),
-        "That groups are hidden as well as persons: for two people together the factor is squared, and so on.",
+        "That groups are hidden as well as persons: for two people together the factor is squared, and so on"
+        + (", and delta grows by more than that." if privacy.delta else "."),
     ]
 
 

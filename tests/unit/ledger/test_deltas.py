@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+import privmeasure as pm
 from privmeasure.accounting import largest_rho, smallest_epsilon
 from privmeasure.errors import ArgumentError, BudgetError
 from privmeasure.ledger import Ledger
@@ -15,6 +16,14 @@ MILLION = Fraction(1, 10**6)
 
 def promise(epsilon, delta=0, relation="add-remove"):
     return Privacy(epsilon, relation, delta=delta)
+
+
+def ours(epsilon, delta):
+    """Return a synthesizer that spends the delta: of a wide table."""
+    schema = pm.Schema({f"c{i}": pm.Integer(0, 3) for i in range(30)})
+    synth = pm.Synthesizer(schema, epsilon=epsilon, neighbours="replace", delta=delta)
+    assert synth.privacy.delta > 0
+    return synth
 
 
 @pytest.fixture
@@ -57,12 +66,37 @@ def test_rho_adds_up_to_less_than_epsilons(tmp_path):
     book = Ledger(tmp_path / "book.sqlite")
     book.open_account("d", cap=3, neighbours="replace", delta="1e-6")
     for _ in range(4):
-        book.reserve("d", promise(1, "1e-7", "replace")).confirm()
+        book.reserve("d", ours(1, "1e-7")).confirm()
     rho = 4 * largest_rho(Fraction(1), MILLION / 10)
     assert book.spent("d") == smallest_epsilon(rho, MILLION) < 2
     assert book.spent_delta("d") == 4 * MILLION / 10
     with pytest.raises(BudgetError, match="cap"):
         book.reserve("d", promise(3, "1e-7", "replace"))
+
+
+def test_of_a_release_that_was_made_elsewhere_no_rho_is_known(tmp_path):
+    """What others promise with an epsilon and a delta may be randomised response: it adds up by epsilon alone."""
+    book = Ledger(tmp_path / "book.sqlite")
+    book.open_account("d", cap=1, neighbours="replace", delta="1e-4")
+    for _ in range(10):
+        book.reserve("d", promise("1/10", "1e-7", "replace"))
+    assert book.spent("d") == 1
+    with pytest.raises(BudgetError, match="cap"):
+        book.reserve("d", promise("1/10", "1e-7", "replace"))
+
+
+def test_releases_of_both_kinds_add_up(tmp_path):
+    """Those that were made elsewhere add their epsilons, and take their deltas off what the rest has."""
+    book = Ledger(tmp_path / "book.sqlite")
+    book.open_account("d", cap=5, neighbours="replace", delta="1e-6")
+    for _ in range(4):
+        book.reserve("d", ours(1, "1e-7")).confirm()
+    book.reserve("d", promise("1/2", "4e-7", "replace"))
+    rho = 4 * largest_rho(Fraction(1), MILLION / 10)
+    assert book.spent("d") == Fraction(1, 2) + smallest_epsilon(rho, 6 * MILLION / 10)
+    book.reserve("d", promise("1/2", "2e-7", "replace"))
+    assert book.spent_delta("d") == MILLION
+    assert book.spent("d") == 1 + smallest_epsilon(rho, 4 * MILLION / 10)
 
 
 def test_a_large_pure_release_beside_others_is_added_by_epsilon(tmp_path):
@@ -77,7 +111,7 @@ def test_a_large_pure_release_beside_others_is_added_by_epsilon(tmp_path):
 def test_many_small_pure_releases_beside_a_delta_cost_less_than_their_sum(tmp_path):
     book = Ledger(tmp_path / "book.sqlite")
     book.open_account("d", cap=5, neighbours="replace", delta="1e-6")
-    book.reserve("d", promise("1/10", "1e-6", "replace")).confirm()
+    book.reserve("d", ours("1/10", "1e-6")).confirm()
     for _ in range(60):
         book.reserve("d", promise("1/20", 0, "replace")).confirm()
     entries = book.history("d")

@@ -378,7 +378,8 @@ def _check_caps(account: Account, entries: list[Entry], asked: Entry) -> None:
             f"this one has delta {fraction_text(asked.delta)}. Leave --delta out. Whether a delta may be spent on data "
             "is decided once, with `privmeasure ledger open --delta`. The data were not opened."
         )
-    if (deltas := total_delta(entries)) + asked.delta > account.delta:
+    deltas = total_delta(entries)
+    if asked.delta and deltas + asked.delta > account.delta:
         raise BudgetError(
             f"A release at delta {fraction_text(asked.delta)} would pass what {account.dataset!r} may spend of it: "
             f"{fraction_text(deltas)} of {fraction_text(account.delta)} is spent. Ask for a smaller delta, or none. "

@@ -63,6 +63,8 @@ def noisy_max(
         >>> noisy_max(scores, privacy=privacy, budget=privacy.epsilon, key=Key.insecure(1), round_=0)
         2
     """
+    if privacy.delta:
+        raise AssertionError("with a delta the choice is that of the exponential mechanism")
     law = law_of(LAPLACE, 2 * privacy.scale(budget))
     noise = one_sided(law, len(scores), key=key, round_=round_, part=part)
     # PRIVATE + noise; only the position of the largest leaves. np.argmax takes the first of ties: a public order.

@@ -221,7 +221,9 @@ def table_sides(cells: tuple[int, int], listed: tuple[bool, bool], side: int, ro
     if all(listed):
         short = min(*cells, math.isqrt(most))
         return (short, most // short) if cells[0] <= cells[1] else (most // short, short)
-    first, second = (most // min(other, side) if long else side for other, long in zip(cells[::-1], listed, strict=True))
+    first, second = (
+        most // min(other, side) if long else side for other, long in zip(cells[::-1], listed, strict=True)
+    )
     return first, second
 
 

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from privmeasure.privacy import Privacy
 
 REFERENCE_ROWS = 100_000
-"""The number of rows at which laws are compared, where none is public: the comparison hardly depends on it."""
+"""The number of rows at which laws are compared, where no public one is given before the data are opened.
+
+With few columns the answer may be another for far fewer rows: give `rows` where they are public.
+"""
 
 WORTH = 0.9
 """What the error of Gaussian noise may be of that of Laplace noise at most: a smaller gain is not worth a delta."""

@@ -129,6 +129,7 @@ def test_merging_takes_the_smaller_delta_and_says_what_is_over(tmp_path):
     assert merged.over == ("d",)
     with pytest.raises(BudgetError):
         one.reserve("d", promise("1/10", "1e-9", "replace"))
+    one.reserve("d", promise("1/10", 0, "replace"))  # a pure release adds nothing to what is over
 
 
 @pytest.mark.parametrize("delta", [0.01, -1, "x", "1e-400"])

@@ -41,6 +41,7 @@ OTHER = {
     "most_extra": 0.5,
     "most_groups": 8,
     "longest_list": 2,
+    "list_room": 1,
     "whole_blocks": False,
     "clear": 1.0,
     "score_side": 4,

@@ -24,7 +24,7 @@ LAYERS = [
     {"sources", "releases"},
     {"mechanisms", "metrics", "testing"},
     {"synthesizer", "ledger", "evaluation", "typical"},
-    {"report", "cli", "public", "theory"},
+    {"report", "cli", "public", "theory", "app"},
 ]
 """A room may import rooms of its own layer or below. A new room must be given a layer here."""
 
@@ -71,6 +71,7 @@ PUBLIC = [
     "report.public",
     "report.planning",
     "report.plots",
+    "app",
     "testing.domains",
     "testing.columns",
     "testing.hostile",

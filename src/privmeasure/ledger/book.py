@@ -105,22 +105,11 @@ class Ledger:
     def _reserved(
         self, dataset: str, privacy: Privacy, *, release: str, schema: str, note: str, user: str | None
     ) -> Entry:
-        _check_terms(privacy.epsilon, "epsilon")
         names.check_text("note", note)
         names.check_text("schema", schema, LONGEST_NAME)
         user = _user(user)
         with file.writing(self.path) as connection:
-            book = file.contents(connection)
-            account = names.find(book.accounts, dataset, str(self.path))
-            entries = book.of(account.dataset)[0]
-            _check_promise(account, entries, privacy)
-            spent = total(entries)
-            if spent + privacy.epsilon > account.cap:
-                raise BudgetError(_refusal(account, spent, privacy.epsilon))
-            if (spent + privacy.epsilon).denominator > LARGEST_ACCOUNT:
-                raise ArgumentError(
-                    "epsilon would make the exact sum of the account too long to write. Use short decimals: 0.1, 0.25."
-                )
+            account = self._accepted(file.contents(connection), dataset, privacy)
             entry = Entry(
                 number=0,
                 id=new_id(),
@@ -137,6 +126,24 @@ class Ledger:
                 person=privacy.person or "",
             )
             return replace(entry, number=file.put_entry(connection, entry))
+
+    def check(self, dataset: str, privacy: Privacy) -> Account:
+        """Refuse a release as `reserve` would at this moment, and return its account; nothing is booked."""
+        return self._accepted(self.contents(), dataset, privacy)
+
+    def _accepted(self, book: Contents, dataset: str, privacy: Privacy) -> Account:
+        _check_terms(privacy.epsilon, "epsilon")
+        account = names.find(book.accounts, dataset, str(self.path))
+        entries = book.of(account.dataset)[0]
+        _check_promise(account, entries, privacy)
+        spent = total(entries)
+        if spent + privacy.epsilon > account.cap:
+            raise BudgetError(_refusal(account, spent, privacy.epsilon))
+        if (spent + privacy.epsilon).denominator > LARGEST_ACCOUNT:
+            raise ArgumentError(
+                "epsilon would make the exact sum of the account too long to write. Use short decimals: 0.1, 0.25."
+            )
+        return account
 
     def close(self, path: str | Path) -> Entry:
         """Turn the pending entry of a release into a spent one, given the file of the release; its digest is kept.

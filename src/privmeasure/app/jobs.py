@@ -1,0 +1,91 @@
+"""Long work, one piece after the other, on the main thread.
+
+There Ctrl-C arrives, as in a command: what a fit does when it is interrupted, what it gives back to the ledger and what
+counts as spent, is then the same by construction. Requests come on threads of their own, and only look.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from privmeasure.threads import Progress
+
+WAIT = 0.5
+"""Seconds after which the main thread looks up: some systems deliver Ctrl-C only then."""
+MOST_WAITING = 20
+
+
+@dataclass
+class Job:
+    """A piece of work: what it is, how far it is, and where it leads. Nothing here tells how many rows there are."""
+
+    number: int
+    title: str
+    work: Callable[[], str]
+    """Does it, and returns the address of the page to show after it."""
+    back: str
+    """The page to return to if it fails."""
+    stage: str = "waiting"
+    fraction: float = 0.0
+    done: bool = False
+    leads_to: str = ""
+    error: str = ""
+
+    def advance(self, stage: str, fraction: float) -> None:
+        """Note how far it is: at fixed fractions, as `threads.Progress` promises."""
+        self.stage, self.fraction = stage, fraction
+
+
+@dataclass
+class Jobs:
+    """All work of a visit."""
+
+    watched: Callable[[Progress], AbstractContextManager[None]]
+    explain: Callable[[BaseException], str]
+    _queue: "queue.Queue[Job | None]" = field(default_factory=lambda: queue.Queue(MOST_WAITING))
+    _jobs: dict[int, Job] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, title: str, work: Callable[[], str], *, back: str) -> Job:
+        """Put work into the queue."""
+        with self._lock:
+            job = Job(len(self._jobs) + 1, title, work, back)
+            self._jobs[job.number] = job
+        self._queue.put(job)
+        return job
+
+    def get(self, number: int) -> Job | None:
+        """Return a piece of work by its number."""
+        return self._jobs.get(number)
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that no more is taken."""
+        return self._queue.full()
+
+    def stop(self) -> None:
+        """End `run` after the work that is under way and waiting."""
+        self._queue.put(None)
+
+    def run(self) -> None:
+        """Do the work, on the thread that calls, until `stop`; an interruption goes through."""
+        while True:
+            try:
+                job = self._queue.get(timeout=WAIT)
+            except queue.Empty:
+                continue
+            if job is None:
+                return
+            self._do(job)
+
+    def _do(self, job: Job) -> None:
+        job.advance("starting", 0.0)
+        try:
+            with self.watched(job.advance):
+                job.leads_to = job.work()
+        except Exception as error:
+            job.error = self.explain(error)
+        finally:
+            job.done = True

@@ -52,6 +52,8 @@ class SpendOrder:
     """All that a release needs, fixed when it is confirmed: what is shown is what is spent."""
 
     table: Path
+    name: str
+    """What to call the table."""
     form: TextForm
     schema: Path
     terms: Terms

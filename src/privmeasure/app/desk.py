@@ -113,8 +113,7 @@ class Desk:
             old.place.unlink(missing_ok=True)
 
     def _in_use(self, table: OpenTable) -> bool:
-        waiting = [c for c in self._confirmations.values() if c.job is not None and not c.job.done]
-        return any(c.order.table == table.place for c in waiting)
+        return any(order.table == table.place for order in self.spending)
 
     def the_table(self) -> OpenTable:
         """Return the table, or say that there is none yet."""
@@ -191,10 +190,16 @@ class Desk:
                 raise ArgumentError("This confirmation is not known any more, and nothing was spent. Confirm it again.")
             if found.job is not None:
                 return found.job
-            if any(one.job is not None and not one.job.done for one in self._confirmations.values()):
+            if self.spending:
                 raise SpentError("Another release is being made. Wait for it; nothing was spent for this one.")
             found.job = self._start("Making the release", lambda: self._spend(found.order, leads_to), back=back)
             return found.job
+
+    @property
+    def spending(self) -> list[SpendOrder]:
+        """What is being spent, or about to be: one at the most."""
+        found = list(self._confirmations.values())
+        return [one.order for one in found if one.job is not None and not one.job.done]
 
     def _spend(self, order: SpendOrder, leads_to: str) -> str:
         outcome = self.commands.spend(order)

@@ -44,9 +44,10 @@ class Jobs:
 
     watched: Callable[[Progress], AbstractContextManager[None]]
     explain: Callable[[BaseException], str]
-    _queue: "queue.Queue[Job | None]" = field(default_factory=lambda: queue.Queue(MOST_WAITING))
+    _queue: "queue.SimpleQueue[Job | None]" = field(default_factory=queue.SimpleQueue)
     _jobs: dict[int, Job] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stopped: bool = False
 
     def add(self, title: str, work: Callable[[], str], *, back: str) -> Job:
         """Put work into the queue."""
@@ -63,10 +64,11 @@ class Jobs:
     @property
     def full(self) -> bool:
         """Whether so much waits that no more is taken."""
-        return self._queue.full()
+        return self._queue.qsize() >= MOST_WAITING
 
     def stop(self) -> None:
-        """End `run` after the work that is under way and waiting."""
+        """End `run` after the work that is under way; what waits is not begun."""
+        self._stopped = True
         self._queue.put(None)
 
     def run(self) -> None:
@@ -76,7 +78,7 @@ class Jobs:
                 job = self._queue.get(timeout=WAIT)
             except queue.Empty:
                 continue
-            if job is None:
+            if job is None or self._stopped:
                 return
             self._do(job)
 

@@ -23,7 +23,7 @@ from privmeasure.app.forms import (
     to_form,
 )
 from privmeasure.app.server import HTML, JSON, PIECE, REPORT_POLICY, PageReply, PageRequest, download, see
-from privmeasure.errors import ArgumentError, LedgerFileError, SchemaError
+from privmeasure.errors import ArgumentError, LedgerFileError, SchemaError, SpentError
 from privmeasure.ledger import Ledger, fraction_text
 from privmeasure.ledger.names import fold
 from privmeasure.privacy import Privacy
@@ -352,6 +352,7 @@ class Site:
             release = Path(out).expanduser().absolute() if out else desk.new_file(".release", stem="the")
             order = SpendOrder(
                 table.place,
+                table.name,
                 table.form,
                 desk.schema_file(),
                 terms,
@@ -393,7 +394,7 @@ class Site:
             return see(found.job.leads_to or f"{self.door.path}work/{found.job.number}")
         return self._page(
             "confirm.html", "Spend epsilon, once", step="ledger", key=key, facts=self._facts(found), order=found.order,
-            name=self.desk.the_table().name, weak=_weak(found.order.terms),
+            name=found.order.name, weak=_weak(found.order.terms),
         )  # fmt: skip
 
     def _facts(self, found: Confirmation) -> list[tuple[str, str]]:
@@ -505,6 +506,10 @@ class Site:
         return self._page("stop.html", "Stop the page", lost=self.desk.lost)
 
     def _stop(self, request: PageRequest) -> PageReply:
+        if self.desk.spending:
+            raise SpentError(
+                "A release is being made, and would be lost. Wait for it, or press Ctrl-C in the terminal."
+            )
         self.desk.jobs.stop()
         return self._page("stopped.html", "The page is stopped")
 

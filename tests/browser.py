@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ class Browser:
         self._arrived = threading.Condition()
         self._last, self._session = 0, ""
         self.events: list[tuple[str, Any]] = []
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for room in ("Page", "Runtime", "Network", "Log", "DOM"):
@@ -73,6 +74,13 @@ class Browser:
             reply = self._replies.pop(number)
         assert "error" not in reply, (method, reply["error"])
         return reply["result"]
+
+    def close(self) -> None:
+        """Give the pipes back, after the browser has ended."""
+        self._listener.join(PATIENCE)
+        self._read.close()
+        with suppress(BrokenPipeError):
+            self._write.close()
 
     def open(self, address: str) -> None:
         self.call("Page.navigate", url=address)
@@ -123,10 +131,11 @@ class Browser:
         raise AssertionError(f"Tab never reaches {selector}")
 
     def click(self, selector: str) -> None:
+        self.wait(f"document.readyState === 'complete' && document.querySelector({json.dumps(selector)})")
         place = self.run(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             "e.scrollIntoView({block: 'center'});"
-            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+            "const r = e.getClientRects()[0]; return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
@@ -195,8 +204,9 @@ def browser() -> Iterator[Browser]:
             pass_fds=(3, 4), env=os.environ | {"HOME": folder},
         )  # fmt: skip
         os.close(theirs_in), os.close(theirs_out)
+        tab = Browser(ours_out, ours_in, downloads)
         try:
-            yield Browser(ours_out, ours_in, downloads)
+            yield tab
         finally:
             process.terminate()
             try:
@@ -204,3 +214,4 @@ def browser() -> Iterator[Browser]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(10)
+            tab.close()

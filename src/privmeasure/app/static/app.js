@@ -126,10 +126,16 @@ if (spend) spend.addEventListener("submit", () => { spend.querySelector("button"
 const work = document.getElementById("work");
 if (work) {
   const bar = document.getElementById("bar"), stage = document.getElementById("stage"), told = document.getElementById("told");
+  const renew = async () => { // only this card: what was typed beside it stays
+    const page = await (await fetch(work.dataset.here)).text();
+    const card = new DOMParser().parseFromString(page, "text/html").getElementById("report-card");
+    document.getElementById("finished").textContent = "The report is there.";
+    document.getElementById("report-card").replaceWith(card);
+  };
   const look = async () => {
     try {
       const state = await (await fetch(`${work.dataset.work}.json`)).json();
-      if (state.done) return location.replace(work.dataset.here || work.dataset.work);
+      if (state.done) return work.dataset.here ? renew() : location.replace(work.dataset.work);
       if (stage.textContent !== state.stage) { stage.textContent = state.stage; told.textContent = state.stage; }
       if (state.fraction > 0) bar.value = state.fraction; else bar.removeAttribute("value");
       setTimeout(look, 400);

@@ -12,7 +12,7 @@ from typing import Any
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN
 from privmeasure.tables.columns.derived import Derived
-from privmeasure.tables.columns.fields import ColumnError, UnfilledError
+from privmeasure.tables.columns.fields import ColumnError, UnfilledError, show_value
 from privmeasure.tables.columns.fixed import Drop
 from privmeasure.tables.columns.kinds import COLUMN_KINDS, NULLABLE, SECOND_FORMAT, from_fields, lacks_data
 from privmeasure.tables.completing import read_reply
@@ -102,7 +102,7 @@ def _text(value: Any) -> str:
         return YES_NO[str(value).lower()]
     if isinstance(value, list) and all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in value):
         return "\n".join(map(str, value))
-    return value if isinstance(value, str) else value_text(value)
+    return value if isinstance(value, str) else show_value(value) if isinstance(value, float) else value_text(value)
 
 
 def read_form(text: str, typed: Mapping[str, str], *, missing: bool = False) -> tuple[str, SchemaForm]:
@@ -150,7 +150,8 @@ def _read_column(form: SchemaForm, name: str, old: Mapping[str, Any]) -> dict[st
     fields: dict[str, Any] = {"type": kind}
     for key in [*needed, *(() if lacks_data(kind) or kind not in COLUMN_KINDS else ("nullable",))]:
         try:
-            fields[key] = old[key] if key in old and typed[key] == before[key] else _read(key, typed[key])
+            kept = key in old and typed[key] == before[key] and kind == old.get("type")
+            fields[key] = old[key] if kept else _read(key, typed[key])
         except ColumnError as fault:
             form.faults.append(Fault(f"{form.at(name)}-{key}", f"{name} {fault.predicate}"))
     if kind not in COLUMN_KINDS:

@@ -166,11 +166,6 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._reply(self._answered())
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("do_"):  # any other method
-            return lambda: self._reply(PageReply("Only GET and POST are answered.", 405, TEXT, {"Allow": "GET, POST"}))
-        raise AttributeError(name)
-
     def _answered(self) -> PageReply:
         door = self.server.door
         try:
@@ -237,8 +232,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what cannot even be read; the library's words would repeat what was sent."""
-        self._reply(PageReply("The request cannot be read.", 405 if code == 501 else code, TEXT))
+        """Refuse what cannot be read, and other methods; the library's words would repeat what was sent."""
+        told = "Only GET and POST are answered." if code == 501 else "The request cannot be read."
+        self._reply(PageReply(told, 405 if code == 501 else code, TEXT))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing."""

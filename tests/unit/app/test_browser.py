@@ -27,6 +27,8 @@ if reason := why_no_browser():
 PEOPLE = Path(__file__).parents[3] / "examples" / "people" / "people.csv"
 PICTURES = os.environ.get("PICTURES")
 WIDE, NARROW = 1400, 360
+KEPT = ("schema-wide", "plan-wide", "confirm-wide", "release-wide", "plan-narrow-dark")
+"""The pictures that docs/app.md shows."""
 CONTRAST = 4.5
 """Of text and its ground: what the guidelines of the web ask for."""
 
@@ -84,9 +86,9 @@ class Visit:
         """Check that the page can be used by everyone, and keep its picture."""
         self.tab.wait("document.readyState === 'complete'")
         assert self.tab.run(AUDIT) == []
-        if PICTURES:
-            kind = f"{'narrow' if self.width == NARROW else 'wide'}{'-dark' * self.dark}"
-            path = Path(PICTURES) / f"{name}-{kind}.png"
+        kind = f"{'narrow' if self.width == NARROW else 'wide'}{'-dark' * self.dark}"
+        if PICTURES and f"{name}-{kind}" in KEPT:
+            path = Path(PICTURES) / f"app-{name}-{kind}.png"
             self._rename(str(self.folder), "/home/you")  # the folder of a test is nobody's home
             self.tab.picture(path, height=1500)
             self._rename("/home/you", str(self.folder))
@@ -152,7 +154,7 @@ def test_with_a_mouse_from_a_file_to_a_report_and_a_table(visit, width, dark):
     tab.choose_file("#file", PEOPLE)
     tab.click("#send")
     tab.page("Say what may occur")
-    here.look("schema")
+    here.look("schema-begun")
     tab.click("button[value=check]")
     tab.wait("document.activeElement?.id === 'errors'")  # told at once to who does not see it
     assert tab.run(AUDIT) == []
@@ -161,7 +163,7 @@ def test_with_a_mouse_from_a_file_to_a_report_and_a_table(visit, width, dark):
     tab.run("for (const s of document.querySelectorAll('select[id$=nullable]')) s.value = 'yes'")
     tab.click("button[value=check]")
     tab.wait("document.querySelector('#done')")
-    here.look("schema-done")
+    here.look("schema")
     tab.click("#done .button")
     tab.page("See the plan")
     tab.click("#neighbours-add-remove")

@@ -69,6 +69,8 @@ class Desk:
         self.jobs = Jobs(commands.watched, self.explain)
         self.lock = threading.RLock()
         self.table: OpenTable | None = None
+        self.opened = 0
+        """How many tables were opened: a form of an older one is refused."""
         self.text = ""
         """The schema, as the text of its file."""
         self.notes: dict[str, str] = {}
@@ -109,11 +111,17 @@ class Desk:
             self.table = OpenTable(place, name, form, names, types, uploaded)
             self.text, self.notes, self.ready = draft.to_toml(), dict(draft.notes), False
             self.warnings, self.counts, self.terms = [], None, None
+            self.opened += 1
         if old is not None and old.uploaded and not self._in_use(old):
             old.place.unlink(missing_ok=True)
 
     def _in_use(self, table: OpenTable) -> bool:
         return any(order.table == table.place for order in self.spending)
+
+    def check_opened(self, number: str) -> None:
+        """Refuse the form of a table in the place of which another was opened meanwhile, in another tab."""
+        if number != str(self.opened):
+            raise ArgumentError("Another table was opened meanwhile: nothing was saved. Load the page again.")
 
     def the_table(self) -> OpenTable:
         """Return the table, or say that there is none yet."""
@@ -131,10 +139,12 @@ class Desk:
 
     def check(self) -> None:
         """Check the schema by itself and against the header of the table; a SchemaError says what is wrong."""
-        table = self.the_table()
-        warnings = self.commands.check(table.place, self.schema_file(), table.form)
         with self.lock:
-            self.warnings, self.ready = warnings, True
+            table, text, schema = self.the_table(), self.text, self.schema_file()
+        warnings = self.commands.check(table.place, schema, table.form)
+        with self.lock:
+            if table is self.table and text == self.text:  # else another tab was faster, and has its own answer
+                self.warnings, self.ready = warnings, True
 
     def schema_file(self) -> Path:
         """Return the schema as a file, for the commands."""

@@ -15,7 +15,6 @@ import hmac
 import secrets
 import threading
 from email.message import Message
-from http.cookies import CookieError, SimpleCookie
 
 LOOPBACK = "127.0.0.1"
 COOKIE = "privmeasure"
@@ -69,12 +68,9 @@ class Door:
         return f"{COOKIE}={self._cookie}; Path={self.path}; HttpOnly; SameSite=Strict"
 
     def admits(self, headers: Message) -> bool:
-        """Say whether a request brings the cookie."""
-        try:
-            morsel = SimpleCookie("; ".join(headers.get_all("Cookie", []))).get(COOKIE)
-        except CookieError:
-            return False
-        return morsel is not None and same(morsel.value, self._cookie)
+        """Say whether a request brings the cookie, among those of other servers here, which may look like anything."""
+        parts = [part.strip().partition("=") for line in headers.get_all("Cookie", []) for part in line.split(";")]
+        return any(name == COOKIE and same(value, self._cookie) for name, _, value in parts)
 
     def knows(self, form_token: str) -> bool:
         """Say whether a form is one of ours."""

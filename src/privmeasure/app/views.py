@@ -157,7 +157,7 @@ class Site:
         if not place:
             return self._show_table(request, typed, Fault("path", "Give the path of the table, or choose a file."))
         try:
-            path = Path(place).expanduser()
+            path = _path(place)
             self.desk.open_table(path, _text_form(typed), name=path.name, uploaded=False)
         except Exception as error:
             return self._show_table(request, typed, Fault("path", self.desk.explain(error)))
@@ -207,13 +207,14 @@ class Site:
             with_cells=kinds_with_cells(),
             nullable=NULLABLE,
             table=table,
+            opened=desk.opened,
             ready=desk.ready,
             warnings=desk.warnings,
         )
 
     def _take_schema(self, request: PageRequest) -> PageReply:
         desk, typed = self.desk, request.form
-        desk.the_table()
+        desk.check_opened(typed.get("opened", ""))
         text, form = read_form(desk.text, typed, missing=typed.get("then") == "missing")
         if form.faults:
             return self._show_schema(request, form)
@@ -239,6 +240,7 @@ class Site:
             "The schema as a file",
             step="schema",
             text=shown,
+            opened=self.desk.opened,
             errors=list(errors),
             status=422 if errors else 200,
         )
@@ -246,6 +248,7 @@ class Site:
     def _take_text(self, request: PageRequest) -> PageReply:
         text = request.form.get("text", "").replace("\r\n", "\n").lstrip("\ufeff")
         name = request.form.get("name", "")
+        self.desk.check_opened(request.form.get("opened", ""))
         try:
             if name and not name.lower().endswith(".toml"):
                 text = from_file_text(text, name).to_toml()
@@ -342,14 +345,14 @@ class Site:
         errors = [Fault(at, what) for at, value, what in empty if not value]
         if errors:
             return self._show_ledger(request, typed, *errors)
-        place = Path(path).expanduser().absolute()
         out = typed.get("out", "").strip()
         at = "ledger"
         try:
+            place = _path(path)
             if fault := self._open_account(place, dataset, cap, terms):
                 return self._show_ledger(request, typed, fault)
             at = "out" if out else "ledger"
-            release = Path(out).expanduser().absolute() if out else desk.new_file(".release", stem="the")
+            release = _path(out) if out else desk.new_file(".release", stem="the")
             order = SpendOrder(
                 table.place,
                 table.name,
@@ -370,11 +373,12 @@ class Site:
 
     def _open_account(self, place: Path, dataset: str, cap: str, terms: Terms) -> Fault | None:
         """Make sure that the data set has an account: one that is there, or a new one with a cap."""
-        there = place.exists() and any(fold(one.dataset) == fold(dataset) for one in Ledger(place).accounts())
-        if there and cap:
+        accounts = Ledger(place).accounts() if place.exists() else []
+        there = next((one for one in accounts if fold(one.dataset) == fold(dataset)), None)
+        if there is not None and cap and cap != fraction_text(there.cap):  # the same form, sent again, is no fault
             told = f"{dataset!r} has an account already, and its cap is set. Leave this empty."
             return Fault("cap", told)
-        if there:
+        if there is not None:
             return None
         if not cap:
             told = f"{place} has no account for {dataset!r} yet. Give a cap to open one, or mend the path or the name."
@@ -512,6 +516,16 @@ class Site:
             )
         self.desk.jobs.stop()
         return self._page("stopped.html", "The page is stopped")
+
+
+def _path(typed: str) -> Path:
+    """Return the file that a person names; "~" is home."""
+    if not typed.isprintable():
+        raise ArgumentError("The path has a character that cannot be printed. Type it again.")
+    try:
+        return Path(typed).expanduser().absolute()
+    except RuntimeError:
+        raise ArgumentError("The path begins with ~ and a name that this computer does not know.") from None
 
 
 def _text(package: str, name: str) -> str:

@@ -23,7 +23,9 @@ def serve(commands: Commands, *, port: int, upload_limit: int, open_browser: boo
         try:
             server = PageServer(port, upload_limit=upload_limit)
         except OSError:
-            raise ArgumentError(f"Port {port} is taken. Give another, or none for one that is free.") from None
+            raise ArgumentError(
+                f"Port {port} cannot be had: it is taken, or not yours. Give another, or none for one that is free."
+            ) from None
         try:
             site = Site(server.door, desk, upload_limit)
             server.respond, server.upload = site.respond, site.upload

@@ -205,7 +205,9 @@ def test_with_a_mouse_from_a_file_to_a_report_and_a_table(visit, width, dark):
     tab.wait("document.readyState === 'complete'")
     assert len(Ledger(here.book).history("people 2024")) == 1  # neither back nor a reload spends
     tab.open(f"{base}release/1")
-    tab.open(tab.run("document.querySelector('#look').href"))
+    tab.click("#look")
+    tab.opened(f"{base}release/1/report")
+    tab.open(f"{base}release/1/report")
     tab.wait("document.querySelector('h1')?.innerText.includes('columns')")
     assert tab.run("document.querySelectorAll('svg').length") >= 3
     assert unexpected(tab) == []

@@ -116,7 +116,12 @@ class Visitor:
     def bring(self, table: Path, schema: str = SCHEMA) -> None:
         """Open a table and declare it."""
         assert self.post("table", {"path": str(table)}).place == f"{self.door.path}schema"
-        assert self.post("text", {"text": schema}).place == f"{self.door.path}schema#done"
+        assert self.declare({"text": schema}).place == f"{self.door.path}schema#done"
+
+    def declare(self, form: dict[str, str], place: str = "text") -> Reply:
+        """Send the form of a schema, as the page had it."""
+        opened = re.search(r'name="opened" value="(\d+)"', self.get(place).text)
+        return self.post(place, form | {"opened": opened[1] if opened else ""})
 
     def promise(self, epsilon: str = "1", neighbours: str = "add-remove") -> None:
         """Choose what is promised."""

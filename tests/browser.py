@@ -158,12 +158,12 @@ class Browser:
         reply = self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(reply["data"]))
 
-    def opened(self, address: str) -> None:
+    def opened(self, address: str, title: str) -> None:
         """Wait for another tab with a page."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             tabs = self.call("Target.getTargets")["targetInfos"]
-            if any(tab["url"] == address and "epsilon" in tab["title"] for tab in tabs):
+            if any(tab["url"] == address and title in tab["title"] for tab in tabs):
                 return
             time.sleep(0.05)
         raise AssertionError(f"{address} was not opened: {tabs}")

@@ -206,7 +206,7 @@ def test_with_a_mouse_from_a_file_to_a_report_and_a_table(visit, width, dark):
     assert len(Ledger(here.book).history("people 2024")) == 1  # neither back nor a reload spends
     tab.open(f"{base}release/1")
     tab.click("#look")
-    tab.opened(f"{base}release/1/report")
+    tab.opened(f"{base}release/1/report", "A private release")
     tab.open(f"{base}release/1/report")
     tab.wait("document.querySelector('h1')?.innerText.includes('columns')")
     assert tab.run("document.querySelectorAll('svg').length") >= 3

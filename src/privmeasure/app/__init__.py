@@ -6,7 +6,12 @@
     desk      one visit: the table, its schema, the promise, confirmations, releases
     jobs      long work, one after the other, on the main thread
     forms     what was typed, as a schema with or without gaps
-    views     addresses and pages
+    terms     what was typed, as a promise; what is said of a plan
+    frame     what all pages have in common
+    declaring, releasing
+              the pages before anything is spent, and those that spend and after
+    views     which page an address has
+    visit     from the first address to the last file
 
 **It opens no data.** This room cannot reach sources, counts, mechanisms or comparisons: what opens a table is given to
 it by `cli/serving.py`, which calls the routines of the commands. So whatever the page does, `plan`, `fit`, `sample` and

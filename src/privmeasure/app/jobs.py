@@ -15,6 +15,16 @@ from privmeasure.threads import Progress
 WAIT = 0.5
 """Seconds after which the main thread looks up: some systems deliver Ctrl-C only then."""
 MOST_WAITING = 20
+STAGES = {
+    "reading": "opening the table",
+    "read": "reading the table",
+    "count": "counting",
+    "release": "adding noise",
+    "typical error": "estimating the typical error",
+    "drawing": "drawing pictures",
+    "write": "writing rows",
+}
+"""What a page says of what work tells."""
 
 
 @dataclass
@@ -35,7 +45,7 @@ class Job:
 
     def advance(self, stage: str, fraction: float) -> None:
         """Note how far it is: at fixed fractions, as `threads.Progress` promises."""
-        self.stage, self.fraction = stage, fraction
+        self.stage, self.fraction = STAGES.get(stage, stage), fraction
 
 
 @dataclass

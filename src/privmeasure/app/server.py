@@ -70,6 +70,8 @@ class PageReply:
     policy: str = POLICY
 
 
+Route = tuple[str, str, Callable[..., PageReply]]
+"""A method, a pattern of addresses, and the view that answers."""
 Upload = Callable[[Mapping[str, str], io.BufferedIOBase, int], PageReply]
 """Takes the query, the body and its length."""
 

@@ -265,6 +265,22 @@ def test_by_keyboard_alone(visit):
     assert unexpected(tab) == []
 
 
+def test_the_audit_finds_what_is_wrong(visit):
+    tab = visit(WIDE).tab
+    assert tab.run(AUDIT) == []
+    for spoil, told in [
+        ("document.querySelector('.lead').style.color = '#999'", "hard to read"),
+        ("document.querySelector('label[for=path]').remove()", "no name"),
+        ("document.querySelector('#path-help').id = 'other'", "leads nowhere"),
+        ("document.querySelector('#path').id = 'main'", "twice"),
+        ("document.querySelector('h1').style.width = '3000px'", "wider"),
+        ("document.querySelector('.lead').innerHTML = '<h3>deep</h3>'", "heading skips"),
+        ("document.querySelector('h1').remove()", "headings of the page"),
+    ]:
+        tab.run(spoil)
+        assert any(fault.startswith(told) for fault in tab.run(AUDIT)), told
+
+
 def test_without_script(visit):
     here = visit(WIDE)
     tab = here.tab

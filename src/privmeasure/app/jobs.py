@@ -82,12 +82,14 @@ class Jobs:
         self._queue.put(None)
 
     def run(self) -> None:
-        """Do the work, on the thread that calls, until `stop`; an interruption goes through."""
+        """Do the work, on the thread that calls, until `stop` or an interruption; one of work goes through."""
         while True:
             try:
                 job = self._queue.get(timeout=WAIT)
             except queue.Empty:
                 continue
+            except KeyboardInterrupt:  # the usual way to stop a page
+                return
             if job is None or self._stopped:
                 return
             self._do(job)

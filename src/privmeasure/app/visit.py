@@ -14,7 +14,7 @@ from privmeasure.errors import ArgumentError
 
 
 def serve(commands: Commands, *, port: int, upload_limit: int, open_browser: bool) -> None:
-    """Serve the page until somebody stops it; an interruption goes through, after everything was deleted.
+    """Serve the page until somebody stops it; if work is interrupted by that, it is told after all was deleted.
 
     Work is done on the thread that calls this, requests are answered on others.
     """

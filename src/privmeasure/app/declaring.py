@@ -117,7 +117,6 @@ class Declaring:
             status=422 if errors else 200,
             form=shown,
             errors=errors,
-            wrong={fault.at for fault in errors},
             notes=desk.notes,
             kinds=kind_lines(),
             needed=needed_fields(),
@@ -172,10 +171,16 @@ class Declaring:
             check_schema_text(text)
         except SchemaError as error:
             return self._show_text(request, text, Fault("text", self.desk.explain(error)))
+        before = self.desk.text
         self.desk.set_schema(text)
         if to_form(text).open:
             return self.frame.to("schema")
-        return self._checked(lambda fault: self._show_text(request, text, Fault("text", fault.text)), "schema")
+
+        def refuse(fault: Fault) -> PageReply:
+            self.desk.set_schema(before)
+            return self._show_text(request, text, Fault("text", fault.text))
+
+        return self._checked(refuse, "schema")
 
     def _count(self, request: PageRequest) -> PageReply:
         if not self.desk.ready:

@@ -90,7 +90,8 @@ def _spot(form: SchemaForm, name: str, fault: ColumnError) -> str:
 
 def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of a column as the form shows them."""
-    shown = {key: _text(value) for key, value in fields.items() if key in ANSWERS}
+    shown = {"type": Derived.tag()} if "derive" in fields else {}  # what is derived need not say so
+    shown |= {key: _text(value) for key, value in fields.items() if key in ANSWERS}
     others = "\n".join(f"{key_text(key)} = {value_text(value)}" for key, value in fields.items() if key not in ANSWERS)
     return shown | {OTHER: others}
 
@@ -150,13 +151,13 @@ def _read_column(form: SchemaForm, name: str, old: Mapping[str, Any]) -> dict[st
     fields: dict[str, Any] = {"type": kind}
     for key in [*needed, *(() if lacks_data(kind) or kind not in COLUMN_KINDS else ("nullable",))]:
         try:
-            kept = key in old and typed[key] == before[key] and kind == old.get("type")
+            kept = key in old and typed[key] == before[key] and kind == before.get("type")
             fields[key] = old[key] if kept else _read(key, typed[key])
         except ColumnError as fault:
             form.faults.append(Fault(f"{form.at(name)}-{key}", f"{name} {fault.predicate}"))
     if kind not in COLUMN_KINDS:
         fields["nullable"] = old.get("nullable", TO_FILL_IN)
-    elif kind == old.get("type") or typed[OTHER] != before[OTHER]:  # another kind has other fields
+    elif kind == before.get("type") or typed[OTHER] != before[OTHER]:  # another kind has other fields
         fields |= _read_others(form, name)
     else:
         typed[OTHER] = ""
@@ -207,7 +208,11 @@ def check_schema_text(text: str) -> None:
         raise SchemaError(
             "This is not TOML: texts need quotes, lists square brackets, and no key stands twice."
         ) from None
-    columns = tree.get("columns")
+    columns, groups = tree.get("columns"), tree.get("group", [])
+    if not isinstance(groups, list) or not all(isinstance(g, dict) and list(g) == ["columns"] for g in groups):
+        raise SchemaError('Groups are written as [[group]], each with columns = ["a", "b"] and nothing else.')
+    if not isinstance(tree.get("person", ""), str):
+        raise SchemaError("person is the name of the column that says whose row it is: a text in quotes.")
     if not isinstance(columns, dict) or not columns or not all(isinstance(c, dict) for c in columns.values()):
         raise SchemaError("The schema has no columns. Declare each of them as a table [columns.NAME].")
 

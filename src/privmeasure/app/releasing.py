@@ -67,12 +67,10 @@ class Releasing:
         if errors:
             return self._show_ledger(request, typed, *errors)
         out = typed.get("out", "").strip()
-        at = "ledger"
         try:
             place = read_path(path)
             if fault := self._open_account(place, dataset, cap, terms):
                 return self._show_ledger(request, typed, fault)
-            at = "out" if out else "ledger"
             release = read_path(out) if out else desk.new_file(".release", stem="the")
             order = SpendOrder(
                 table.place,
@@ -87,7 +85,10 @@ class Releasing:
             )
             confirmation = desk.confirm(order)
         except Exception as error:
-            return self._show_ledger(request, typed, Fault(at, desk.explain(error)))
+            told = desk.explain(error)
+            named = told.split(" ")[0]  # "cap must be ..."
+            place_of_it = "out" if out and isinstance(error, OSError) else "ledger"
+            return self._show_ledger(request, typed, Fault(named if named in typed else place_of_it, told))
         with desk.lock:
             desk.ledger = (place, dataset)
         return self.frame.to(f"confirm/{confirmation.key}")

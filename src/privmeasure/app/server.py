@@ -83,6 +83,8 @@ def see(place: str) -> PageReply:
 
 def download(path: Path, name: str) -> PageReply:
     """Return a file to be saved."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there any more.")
     named = f"attachment; filename*=UTF-8''{quote(name)}"
     return PageReply(path, type="application/octet-stream", headers={"Content-Disposition": named})
 

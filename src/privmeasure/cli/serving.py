@@ -80,7 +80,9 @@ class LocalCommands:
     def check_order(self, order: "SpendOrder") -> None:
         """Refuse what could not be carried out, before it is confirmed: the promise, the header, the place."""
         from privmeasure.ledger import Ledger
+        from privmeasure.ledger.names import check_text
 
+        check_text("note", order.note)
         declared, synthesizer = promise(*_typed(order.schema, order.terms))
         check_header(order.table, declared, order.form)
         check_out(order.release, overwrite=False, beside=[order.table, order.schema, order.ledger])

@@ -213,8 +213,9 @@ def test_with_a_mouse_from_a_file_to_a_report_and_a_table(visit, width, dark):
     assert unexpected(tab) == []
 
 
-def test_by_keyboard_alone(visit):
-    here = visit(WIDE)
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_by_keyboard_alone(visit, width):
+    here = visit(width)
     tab = here.tab
     tab.press("Tab")
     assert tab.run("document.activeElement.className") == "skip"

@@ -133,6 +133,13 @@ def test_a_derived_column_brings_the_format_that_has_it():
     text, form = read_form(plain, typed(to_form(plain), c1_type="derived", c1_derive="year(a)"))
     assert form.faults == form.open == []
     assert text.startswith("format = 2\n")
+    short = 'format = 2\n[columns.a]\ntype = "boolean"\nnullable = true\n'
+    short += '[columns.b]\nderive = "a"\nlookup = {true = "x"}\notherwise = "y"\n'
+    text, form = read_form(short, typed(to_form(short)))
+    assert form.faults == []
+    assert tomllib.loads(text)["columns"]["b"] == {
+        "type": "derived", "derive": "a", "lookup": {"true": "x"}, "otherwise": "y",
+    }  # fmt: skip
 
 
 def test_every_field_that_a_kind_needs_is_in_the_form():
@@ -140,7 +147,20 @@ def test_every_field_that_a_kind_needs_is_in_the_form():
     assert needed == {(tag, need) for tag, kind in COLUMN_KINDS.items() for need, _ in kind.needs}
 
 
-@pytest.mark.parametrize("text", ["", "a = [", "columns = 3", "[columns]", "columns.a = 3", "x = " + "[" * 5000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a = [",
+        "columns = 3",
+        "[columns]",
+        "columns.a = 3",
+        "x = " + "[" * 5000,
+        "group = 3\n[columns.a]",
+        "person = 3\n[columns.a]",
+        "[[group]]\nx = 1\n[columns.a]",
+    ],
+)
 def test_what_is_no_schema_is_refused(text):
     with pytest.raises(SchemaError):
         check_schema_text(text)

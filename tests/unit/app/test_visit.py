@@ -70,6 +70,10 @@ def test_a_release_can_be_kept_where_its_owner_says(page, people, tmp_path):
     assert f"kept at {place}" in page.release(book, cap="2", out=str(place)).text
     assert pm.load(place).private
     assert page.desk.lost == []
+    place.rename(tmp_path / "elsewhere.release")
+    gone = page.get("release/1/release/download")
+    assert (gone.status, "is not there any more" in gone.text) == (400, True)
+    place.write_bytes(b"")
     (fault,) = errors_of(page.post("ledger", {"ledger": str(book), "dataset": "people", "out": str(place)}))
     assert "exists already" in fault
 
@@ -108,8 +112,10 @@ def test_cells_may_be_missing_wherever_it_is_open(page, people):
 
 def test_a_schema_that_does_not_fit_the_header_is_told(page, people):
     page.post("table", {"path": str(people)})
+    before = page.desk.text
     reply = page.declare({"text": SCHEMA.replace("columns.age", "columns.height")})
     assert "height" in errors_of(reply)[0]
+    assert page.desk.text == before  # nothing was saved
     assert not page.desk.ready
     assert errors_of(page.declare({"text": "no toml ["}))
     dictionary = "name,type,low,high,values\nage,integer,0,120,\nsex,factor,,,F;M\nname,id,,,\n"
@@ -257,6 +263,10 @@ def test_nothing_is_spent_without_a_ledger_or_beyond_its_cap(page, people, tmp_p
     assert len(errors_of(page.post("ledger", {}))) == 2
     assert "Give a cap to open one" in errors_of(page.post("ledger", {"ledger": str(book), "dataset": "people"}))[0]
     assert not book.exists()
+    for wrong in ({"cap": "much"}, {"cap": "1", "dataset": "a/b"}, {"cap": "1", "ledger": "/no/such/folder/book"}):
+        reply = page.post("ledger", {"ledger": str(book), "dataset": "people"} | wrong)
+        field = list(wrong)[-1]
+        assert f'<a href="#{field}">' in reply.text
     for _ in range(2):  # the same form twice opens one account
         (fault,) = errors_of(page.post("ledger", {"ledger": str(book), "dataset": "people", "cap": "1"}))
         assert "would pass the cap" in fault

@@ -134,11 +134,11 @@ def test_a_derived_column_brings_the_format_that_has_it():
     assert form.faults == form.open == []
     assert text.startswith("format = 2\n")
     short = 'format = 2\n[columns.a]\ntype = "boolean"\nnullable = true\n'
-    short += '[columns.b]\nderive = "a"\nlookup = {true = "x"}\notherwise = "y"\n'
+    short += '[columns.b]\nderive = "lookup(a)"\nlookup = {true = "x"}\notherwise = "y"\n'
     text, form = read_form(short, typed(to_form(short)))
     assert form.faults == []
     assert tomllib.loads(text)["columns"]["b"] == {
-        "type": "derived", "derive": "a", "lookup": {"true": "x"}, "otherwise": "y",
+        "type": "derived", "derive": "lookup(a)", "lookup": {"true": "x"}, "otherwise": "y",
     }  # fmt: skip
 
 

@@ -60,6 +60,7 @@ class Declaring:
         return self.frame.page(
             "table.html",
             "Choose the table",
+            step="",
             typed={"path": "", "delimiter": "", "decimal": ".", "encoding": "", "newlines": ""} | dict(typed or {}),
             errors=list(errors),
             status=422 if errors else 200,
@@ -165,19 +166,21 @@ class Declaring:
         text = request.form.get("text", "").replace("\r\n", "\n").lstrip("\ufeff")
         name = request.form.get("name", "")
         self.desk.check_opened(request.form.get("opened", ""))
+        notes: dict[str, str] = {}
         try:
             if name and not name.lower().endswith(".toml"):
-                text = from_file_text(text, name).to_toml()
+                draft = from_file_text(text, name)
+                text, notes = draft.to_toml(), draft.notes
             check_schema_text(text)
         except SchemaError as error:
             return self._show_text(request, text, Fault("text", self.desk.explain(error)))
-        before = self.desk.text
-        self.desk.set_schema(text)
+        before, proposed = self.desk.text, self.desk.notes
+        self.desk.set_schema(text, notes if text != before else proposed)
         if to_form(text).open:
             return self.frame.to("schema")
 
         def refuse(fault: Fault) -> PageReply:
-            self.desk.set_schema(before)
+            self.desk.set_schema(before, proposed)
             return self._show_text(request, text, Fault("text", fault.text))
 
         return self._checked(refuse, "schema")

@@ -131,9 +131,10 @@ class Desk:
 
     # ----------------------------------------------------------------------------------------------------- the schema
 
-    def set_schema(self, text: str) -> None:
-        """Take the text of a schema; whether it is complete and fits the table is found by `check`."""
+    def set_schema(self, text: str, notes: dict[str, str] | None = None) -> None:
+        """Take the text of a schema, and what there is to say of its columns; `check` finds whether it fits."""
         with self.lock:
+            self.notes = self.notes if notes is None else notes
             if text != self.text:
                 self.text, self.ready, self.counts, self.warnings = text, False, None, []
 
@@ -218,7 +219,7 @@ class Desk:
             made = MadeRelease(len(self.made) + 1, order.release, kept, outcome)
             self.made.append(made)
         back = f"{leads_to}{made.number}"
-        made.drawing = self.jobs.add("Drawing the report", lambda: self._draw(made, back), back=back)
+        made.drawing = self.jobs.add("Drawing the report", lambda: self._draw(made, back), back=back, gives_way=True)
         return back
 
     def _draw(self, made: MadeRelease, leads_to: str) -> str:

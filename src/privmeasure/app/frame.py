@@ -33,7 +33,9 @@ class Frame:
         """Stand behind a door, around a desk."""
         self.base, self.form_token, self.desk = door.path, door.form_token, desk
 
-    def page(self, template: str, title: str, *, step: str = "", status: int = 200, **values: Any) -> PageReply:
+    def page(
+        self, template: str, title: str, *, step: str | None = None, status: int = 200, **values: Any
+    ) -> PageReply:
         """Return a page of a template."""
         common = {
             "base": self.base,

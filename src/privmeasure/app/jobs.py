@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from privmeasure.errors import ArgumentError
 from privmeasure.threads import Progress
 
 WAIT = 0.5
@@ -37,6 +38,8 @@ class Job:
     """Does it, and returns the address of the page to show after it."""
     back: str
     """The page to return to if it fails."""
+    gives_way: bool = False
+    """Whether other work is done first, whenever it tells how far it is: a report takes a minute, a table a second."""
     stage: str = "waiting"
     fraction: float = 0.0
     done: bool = False
@@ -59,10 +62,10 @@ class Jobs:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
 
-    def add(self, title: str, work: Callable[[], str], *, back: str) -> Job:
+    def add(self, title: str, work: Callable[[], str], *, back: str, gives_way: bool = False) -> Job:
         """Put work into the queue."""
         with self._lock:
-            job = Job(len(self._jobs) + 1, title, work, back)
+            job = Job(len(self._jobs) + 1, title, work, back, gives_way)
             self._jobs[job.number] = job
         self._queue.put(job)
         return job
@@ -94,10 +97,27 @@ class Jobs:
                 return
             self._do(job)
 
+    def _do_waiting(self) -> None:
+        """Do what waits, in the middle of work that gives way."""
+        while not self._stopped:
+            try:
+                job = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if job is not None:
+                self._do(job)
+
     def _do(self, job: Job) -> None:
+        def advance(stage: str, fraction: float) -> None:
+            job.advance(stage, fraction)
+            if job.gives_way:
+                self._do_waiting()
+                if self._stopped:
+                    raise ArgumentError("The page was stopped.")
+
         job.advance("starting", 0.0)
         try:
-            with self.watched(job.advance):
+            with self.watched(advance):
                 job.leads_to = job.work()
         except Exception as error:
             job.error = self.explain(error)

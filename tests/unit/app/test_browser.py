@@ -149,6 +149,7 @@ def test_with_a_mouse_from_a_file_to_a_report_and_a_table(visit, width, dark):
     tab = here.tab
     base = tab.run("location.href")
     here.look("table")
+    assert tab.run("document.querySelector('[aria-current]').innerText") == "Table"
     tab.click("#send")
     tab.wait("!document.querySelector('#file-fault').hidden")
     tab.choose_file("#file", PEOPLE)

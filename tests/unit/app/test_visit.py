@@ -17,6 +17,7 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.app import jobs
+from privmeasure.cli import terminal
 from privmeasure.cli.serving import LocalCommands
 from privmeasure.ledger import Ledger
 from unit.app.visitors import ROWS, SCHEMA, SECRET, QuickCommands, errors_of, visiting
@@ -239,6 +240,48 @@ def test_many_who_send_the_same_confirmation_at_once_spend_once(people, tmp_path
         assert len(Ledger(book).history("people")) == 1
         page.finish(page.post("spend", {"key": other}))  # it was confirmed, too: now it may
         assert len(Ledger(book).history("people")) == 2
+
+
+class LongReport(LocalCommands):
+    """A report that goes on until a table was drawn."""
+
+    drawn = False
+
+    def report(self, release, page):
+        deadline = time.monotonic() + 60
+        with terminal.progress("typical error", shown=False) as advance:
+            while not self.drawn and time.monotonic() < deadline:
+                advance("typical error", 0.5)
+                time.sleep(0.01)
+        return ["late"]
+
+    def sample(self, *arguments):
+        self.drawn = True
+        return super().sample(*arguments)
+
+
+def test_a_page_that_is_stopped_does_not_wait_for_a_report(people, tmp_path):
+    with visiting(commands=LongReport()) as page:
+        page.enter()
+        page.bring(people)
+        page.promise()
+        page.release(tmp_path / "book.sqlite", cap="2")
+        begin = time.monotonic()
+        page.post("stop")
+        while not page.desk.made[0].drawing.done and time.monotonic() - begin < 30:
+            time.sleep(0.01)
+        assert time.monotonic() - begin < 20
+
+
+def test_a_report_gives_way_to_a_table(people, tmp_path):
+    with visiting(commands=LongReport()) as page:
+        page.enter()
+        page.bring(people)
+        page.promise()
+        assert "estimating" in page.release(tmp_path / "book.sqlite", cap="2").text
+        made = page.finish(page.post("release/1/table", {"ending": ".csv"}))
+        assert "Download synthetic.csv" in made.text
+        assert page.get("release/1/table/1/download").status == 200
 
 
 def test_what_was_confirmed_is_what_is_spent(page, people, tmp_path):

@@ -149,6 +149,14 @@ def test_a_second_upload_takes_the_place_of_the_first(page):
     assert not first.exists()
 
 
+def test_a_page_that_is_being_stopped_takes_no_more_files(page):
+    """Its folder is about to be deleted: what came late would stay."""
+    page.desk.close()
+    reply = page.upload("a.csv", b"age,sex\n1,F\n")
+    assert (reply.status, "being stopped" in reply.text) == (422, True)
+    assert list(page.desk.folder.rglob("*")) == []
+
+
 def test_who_is_slow_is_not_waited_for(monkeypatch):
     """A byte now and then does not keep a connection open: the head of a request has one deadline."""
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.6)

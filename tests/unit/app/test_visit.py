@@ -234,6 +234,7 @@ def test_many_who_send_the_same_confirmation_at_once_spend_once(people, tmp_path
         assert refused.status == 400
         assert "Another release is being made" in refused.text
         assert "nothing was spent" in refused.text
+        assert "would be lost" in page.post("stop").text
         commands.go.set()
         page.finish(page.post("spend", {"key": key}))
         assert commands.begun == 1

@@ -120,8 +120,13 @@ class Releasing:
             return see(found.job.leads_to or f"{self.frame.base}work/{found.job.number}")
         return self.frame.page(
             "confirm.html", "Spend epsilon, once", step="ledger", key=key, facts=self._facts(found), order=found.order,
-            name=found.order.name, weak=weak_words(found.order.terms),
+            name=found.order.name, weak=weak_words(found.order.terms), entries=self._entries(found.order),
         )  # fmt: skip
+
+    def _entries(self, order: SpendOrder) -> list[list[str]]:
+        """Return what the ledger holds of the data set, the last first."""
+        entries = reversed(Ledger(order.ledger).history(order.dataset))
+        return [[e.time, fraction_text(e.epsilon), e.state, e.user, e.note] for e in entries]
 
     def _facts(self, found: Confirmation) -> list[tuple[str, str]]:
         order = found.order

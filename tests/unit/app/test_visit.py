@@ -321,10 +321,13 @@ def test_nothing_is_spent_without_a_ledger_or_beyond_its_cap(page, people, tmp_p
         "its cap is set" in errors_of(page.post("ledger", {"ledger": str(book), "dataset": " People", "cap": "9"}))[0]
     )
     page.finish(page.post("spend", {"key": key}))
+    shown = page.get(f"confirm/{page.confirm(book, note='a second one')}").text
+    assert "What was booked on these data before: 1" in shown
     page.release(book)
     refused = page.finish(page.post("spend", {"key": late}))  # it was confirmed when there was enough
     assert "would pass the cap" in refused.text
     assert Ledger(book).spent("people") == 1
+    assert len(Ledger(book).history("people")) == 2
     page.promise("1/2", "replace")
     assert "do not add up" in errors_of(page.post("ledger", {"ledger": str(book), "dataset": "people"}))[0]
 

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-databases test-app pictures-app test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages clean help
+.PHONY: venv demo test test-databases test-app pictures-app test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages pictures docs bench-cores clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -94,6 +94,7 @@ bench-visits: .venv/ready-bench ## k rows of each person: total variation on a r
 
 bench-wide: .venv/ready-bench ## wide tables: ours beside the kept results of rivals, and where one tree ends
 	$(BIN)/python benchmarks/wide.py
+	$(BIN)/python benchmarks/wide.py --delta
 	$(BIN)/python benchmarks/many_columns.py
 	$(BIN)/python benchmarks/crossover.py
 
@@ -105,6 +106,7 @@ bench-open: .venv/ready-bench ## the wide tables that constants may be chosen on
 
 bench-held-out: .venv/ready-bench ## the wide tables that nothing is chosen on: ours beside the kept results of rivals
 	$(BIN)/python benchmarks/held_out.py --held-out
+	$(BIN)/python benchmarks/held_out.py --held-out --delta
 
 bench-held-out-rivals: .venv/ready-bench ## the rivals on both halves: a day, kept runs are not repeated
 	$(BIN)/python benchmarks/held_out_rivals.py
@@ -130,8 +132,24 @@ bench-stays: .venv/ready-bench ## an order between columns: rows that break it, 
 bench-scale: .venv/ready-bench ## databases, files and writing beside what an engine needs by hand
 	$(BIN)/python benchmarks/scale.py
 
+bench-cores: .venv/ready-bench ## the same work on 1 to 16 threads; peak memory: python benchmarks/cores.py --memory
+	$(BIN)/python benchmarks/cores.py
+
 pages: venv ## write the numbers of benchmarks/results into the README and the pages of docs
 	$(BIN)/python benchmarks/pages.py
 
+pictures: venv ## draw the pictures of docs/pictures from the code itself, on simulated points and the examples
+	$(BIN)/python tools/pictures.py
+
+docs: .venv-docs/ready ## the pages as HTML, in docs/_build/html: no warning, every local link checked
+	.venv-docs/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	.venv-docs/bin/python tools/check_pages.py docs/_build/html
+
+.venv-docs/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-docs/bin/python -m pip install --quiet --editable . --group docs
+	@touch .venv-docs/ready
+
 clean: ## remove what the targets made
-	rm -rf .venv .venv-* dist out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* dist out docs/_build .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

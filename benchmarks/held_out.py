@@ -4,7 +4,8 @@
     held_out.py --held-out   what nothing is chosen on, each run a process of its own: once the work is done
     held_out.py kept         the kept runs of the held-out half, compared with rivals' results that may be new
 
-Ours is pure epsilon; the rivals (held_out_rivals.py) have a delta of 1e-6. Seed s is split s of a table: a method gets
+Ours is pure epsilon; the rivals (held_out_rivals.py) have a delta of 1e-6. With `--delta` ours may use the same one:
+results/held-out-delta.json, with bars of their own. Seed s is split s of a table: a method gets
 four fifths of the rows and is measured against these, models trained on its rows are tested on the other fifth. CPU
 seconds are those of fit and sample on one thread, imports and reading excluded.
 
@@ -35,7 +36,7 @@ from held_out_rivals import Split
 from record import RESULTS, save, table
 from rivals import downstream, measure
 from rivals.job import peak
-from wide import ONE_THREAD, schema_of
+from wide import DELTA, DELTA_BARS, ONE_THREAD, schema_of
 
 Row = dict[str, Any]
 EPSILONS = (0.1, 1, 4)
@@ -53,53 +54,56 @@ MEMORY_BAR = 500
 MEAN = "geometric mean"
 
 
-def synthesizer(bounds: measure.Bounds, epsilon: Any) -> Any:
+def synthesizer(bounds: measure.Bounds, epsilon: Any, delta: str) -> Any:
     import privmeasure as pm
 
-    return pm.Synthesizer(
-        schema_of(bounds), epsilon=str(epsilon), neighbours="add-remove", mechanism="columns", threads=1
-    )
+    promise = {"epsilon": str(epsilon), "neighbours": "add-remove", "delta": delta}
+    return pm.Synthesizer(schema_of(bounds), **promise, mechanism="columns", threads=1)
 
 
-def one(name: str, epsilon: str, seed: str, out: str) -> None:
+def one(name: str, epsilon: str, seed: str, delta: str, out: str) -> None:
     """Fit and sample once, and write rows and costs: the work of one process."""
     whole, bounds = tables.load(name)
     seen = whole.take(tables.split(whole.num_rows, int(seed))[0])
-    synthesizer(bounds, 1).fit(seen.slice(0, 500)).sample()  # loads what is loaded when it is first needed
+    synthesizer(bounds, 1, delta).fit(seen.slice(0, 500)).sample()  # loads what is loaded when it is first needed
     start = time.process_time()
-    synthetic = synthesizer(bounds, epsilon).fit(seen).sample()
-    cost = {"cpu_seconds": time.process_time() - start, "peak_mb": peak()}
+    synth = synthesizer(bounds, epsilon, delta)
+    synthetic = synth.fit(seen).sample()
+    cost = {"cpu_seconds": time.process_time() - start, "peak_mb": peak(), "delta": float(synth.privacy.delta)}
     np.savez(out, rows=measure.coded(synthetic, bounds), cost=json.dumps(cost))
 
 
-def apart(name: str, epsilon: float, seed: int) -> tuple[np.ndarray, Row]:
+def apart(name: str, epsilon: float, seed: int, delta: str) -> tuple[np.ndarray, Row]:
     """Return synthetic rows and their costs from a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "rows.npz")
-        command = [sys.executable, __file__, "--one", name, str(epsilon), str(seed), out]
+        command = [sys.executable, __file__, "--one", name, str(epsilon), str(seed), delta, out]
         subprocess.run(command, check=True, env={**os.environ, **ONE_THREAD})
         with np.load(out) as stored:
             return stored["rows"], json.loads(str(stored["cost"]))
 
 
-def here(split: Split, epsilon: float, seed: int) -> tuple[np.ndarray, Row]:
+def here(split: Split, epsilon: float, seed: int, delta: str) -> tuple[np.ndarray, Row]:
     """Return synthetic rows and their costs from this process; a fixed seed hides nobody, and the tables are public."""
     start = time.process_time()
-    fitted = synthesizer(split.bounds, epsilon).fit(split.table, insecure_seed=seed)
+    fitted = synthesizer(split.bounds, epsilon, delta).fit(split.table, insecure_seed=seed)
     synthetic = fitted.sample(seed=seed)
-    return measure.coded(synthetic, split.bounds), {"cpu_seconds": time.process_time() - start}
+    return measure.coded(synthetic, split.bounds), {
+        "cpu_seconds": time.process_time() - start,
+        "delta": float(fitted.privacy.delta),
+    }
 
 
-def quick(names: list[str], epsilons: list[float], seeds: int, *, with_w1: bool, learnt: bool) -> list[Row]:
+def quick(names: list[str], epsilons: list[float], seeds: int, delta: str, *, with_w1: bool, learnt: bool) -> list[Row]:
     """Return a row for each run on open tables; what depends on real rows alone is computed once a split."""
     floors, rows = stored_floors(), []
     for name in names:
         for seed in range(seeds):
             split = Split(name, seed, floors.get(f"{name} {seed}"))
             if not rows:  # loads what is loaded when it is first needed
-                here(split, 1, seed)
+                here(split, 1, seed, delta)
             for epsilon in epsilons:
-                synthetic, cost = here(split, epsilon, seed)
+                synthetic, cost = here(split, epsilon, seed, delta)
                 row = {"table": name, "epsilon": epsilon, "seed": seed, **cost}
                 row |= split.real.compare(synthetic, with_w1=with_w1)
                 if learnt:
@@ -109,14 +113,14 @@ def quick(names: list[str], epsilons: list[float], seeds: int, *, with_w1: bool,
     return rows
 
 
-def final() -> list[Row]:
+def final(delta: str) -> list[Row]:
     """Return a row for each run on held-out tables, with everything that is measured."""
     floors, rows = stored_floors(), []
     for name in tables.HELD_OUT:
         for seed in SEEDS:
             split = Split(name, seed, floors.get(f"{name} {seed}"))
             for epsilon in EPSILONS:
-                synthetic, cost = apart(name, epsilon, seed)
+                synthetic, cost = apart(name, epsilon, seed, delta)
                 rows.append({"table": name, "epsilon": epsilon, "seed": seed, **cost, **split.measures(synthetic)})
     return rows
 
@@ -204,7 +208,12 @@ def verdict(value: float, bar: float, *, least: bool = False) -> str:
     return f"bar {bar:.3g}: {'met' if (value >= bar if least else value <= bar) else 'MISSED'}"
 
 
-def compared(rows: list[Row]) -> Row:
+def bars_of(delta: str) -> dict[float, dict[str, float]]:
+    """Return what ratios are held to: with the rivals' delta the same for every error."""
+    return BARS if delta == "0" else {epsilon: dict.fromkeys(ERRORS, bar) for epsilon, bar in DELTA_BARS.items()}
+
+
+def compared(rows: list[Row], delta: str) -> Row:
     """Print how ours compares with the rivals, and return it."""
     stored = json.loads(RIVALS.read_text()) if RIVALS.exists() else {"rows": [], "floors": {}}
     rivals = stored["rows"]
@@ -216,7 +225,7 @@ def compared(rows: list[Row]) -> Row:
         missing = sorted({row["table"] for row in rows} - {line["table"] for line in result["ratios"]})
         print(f"without a rival's result: {', '.join(missing) or 'none'}\n")
     for line in [line for line in result["ratios"] if line["table"] == MEAN]:
-        bars = BARS[line["epsilon"]] | {"cpu_seconds": CPU_BAR}
+        bars = bars_of(delta)[line["epsilon"]] | {"cpu_seconds": CPU_BAR}
         for metric in [metric for metric in METRICS if metric in line]:
             print(f"epsilon {line['epsilon']:<4} {metric:12} {line[metric]:.3f}  {verdict(line[metric], bars[metric])}")
     if result["ratios"] and (found := differences(rows, rivals, stored["floors"])):
@@ -232,7 +241,7 @@ def compared(rows: list[Row]) -> Row:
     theirs = [row for row in rivals if row["table"] in {own["table"] for own in rows}]
     done = groups([row for row in theirs if row["status"] == "complete"], "rival", "method")
     result["rivals"] = [{"rival": rival, "method": method, "runs": len(own)} for (rival, method), own in done.items()]
-    result["bars"] = {str(epsilon): bars for epsilon, bars in BARS.items()}
+    result["bars"] = {str(epsilon): bars for epsilon, bars in bars_of(delta).items()}
     keys = ("rival", "method", "table", "epsilon", "seed", "status")
     result["not complete"] = [{key: row[key] for key in keys} for row in theirs if row["status"] != "complete"]
     return result
@@ -279,6 +288,7 @@ def options() -> argparse.Namespace:
     half = parser.add_mutually_exclusive_group(required=True)
     half.add_argument("--open", action="store_true", help="the open tables, quickly")
     half.add_argument("--held-out", action="store_true", help="the held-out tables: writes results/held-out.json")
+    parser.add_argument("--delta", action="store_const", const=DELTA, default="0", help="with the delta of the rivals")
     half.add_argument("kept", nargs="?", choices=["kept"], help="compare the kept runs again")
     parser.add_argument("--w1", action="store_true", help="with the excess W1 of the whole space")
     parser.add_argument("--downstream", action="store_true", help="with what models learn")
@@ -295,17 +305,20 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     asked = options()
+    kept = "held-out" if asked.delta == "0" else "held-out-delta"
     if asked.kept:
-        path = RESULTS / "held-out.json"
+        path = RESULTS / f"{kept}.json"
         old = json.loads(path.read_text())
-        path.write_text(json.dumps(old | compared(old["rows"]), indent=1) + "\n")
+        path.write_text(json.dumps(old | compared(old["rows"], asked.delta), indent=1) + "\n")
     elif asked.held_out:
-        rows = final()
-        save("held-out", **compared(rows), rows=rows)
+        rows = final(asked.delta)
+        save(kept, **compared(rows, asked.delta), rows=rows)
     else:
         epsilons = [next(e for e in EPSILONS if e == float(word)) for word in asked.epsilons.split(",")]
-        rows = quick(asked.tables.split(","), epsilons, asked.seeds, with_w1=asked.w1, learnt=asked.downstream)
-        compared(rows)
+        rows = quick(
+            asked.tables.split(","), epsilons, asked.seeds, asked.delta, with_w1=asked.w1, learnt=asked.downstream
+        )
+        compared(rows, asked.delta)
         if asked.keep:
             asked.keep.write_text(json.dumps(rows, indent=1) + "\n")
         if asked.against:

@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import front_page
 import peers_page
 import wide_page
 
@@ -20,7 +21,7 @@ def load(name: str) -> dict | None:
 
 
 def numbers() -> str:
-    """Return the README's list of numbers; a result that is not there yet has no line."""
+    """Return the list of numbers of the page of evidence; a result that is not there yet has no line."""
     lines = []
     if speed := load("speed"):
         one, two = (next(r for r in speed["main"] if r["threads"] == t and r["order"] == "random") for t in (1, 2))
@@ -75,7 +76,7 @@ def numbers() -> str:
             "- **Wide tables** (4 real tables of 9 to 14 columns, epsilon = 1, geometric means of ratios to the best "
             "of MST and AIM in two implementations each, which have a delta of 1e-6 where ours is 0): "
             f"{values}, CPU seconds 1/{1 / mean['cpu_seconds']:.0f}. Lower is better: above 1 we lose "
-            "([curves](benchmarks/results/wide.png))."
+            "([curves](../benchmarks/results/wide.png))."
         )
     if large := load("large"):
         lines.append(
@@ -172,7 +173,7 @@ def first_hour() -> str | None:
 
 def wide_tables() -> str:
     """Return the numbers of the page about wide tables."""
-    return wide_page.numbers(load("held-out"), load("wide"))
+    return wide_page.numbers(load("held-out"), load("wide"), load("wide-delta"))
 
 
 KINDS = ["means", "quantiles", "shares", "bins", "W1 of columns", "W1 of pairs"]
@@ -240,12 +241,58 @@ def scale() -> str | None:
         "",
         f"Measured by `make bench-scale` on {cpu['cores']} cores ({cpu['cpu']}), {tools}. Wall seconds, medians of "
         "runs by turns: the ratio is what stays when a machine is slower or busy.",
+        *cores(),
     ]
     return "\n".join(lines)
 
 
+def readme() -> str | None:
+    """Return the README's table beside rivals, and where we lose."""
+    found = [load(name) for name in ("wide", "wide-rivals", "privpgd", "peers", "first-hour")]
+    with_delta = load("held-out-delta" if load("held-out") else "wide-delta")
+    return front_page.readme(*found, load("held-out"), with_delta) if all(found) else None
+
+
+def evidence() -> str:
+    """Return the numbers of the page of evidence."""
+    return front_page.evidence(load, numbers())
+
+
+def cores() -> list[str]:
+    """Return what more threads bring, machine by machine, and the peak memory from file to file."""
+    lines: list[str] = []
+    found = [(int(path.stem.split("-")[1]), path.stem) for path in RESULTS.glob("cores-[0-9]*.json")]
+    for count, name in sorted(found):
+        result = load(name) or {}
+        work = {"plain": "points, NumPy alone", "compiled": "points, with `privmeasure[fast]`"}
+        rows = [row | {"work": work[row["path"]]} for row in result.get("arrays", []) if row["stage"] == "fit + sample"]
+        rows += result.get("tables", [])
+        threads = sorted({row["threads"] for row in rows})
+        heads = [f"{t} thread" + ("s" if t > 1 else "") for t in threads]
+        lines += ["", f"| {result['rows']:,} rows on {count} cores | {' | '.join(heads)} |"]
+        lines.append("|---" * (len(threads) + 1) + "|")
+        for what in dict.fromkeys(row["work"] for row in rows):
+            by = {
+                r["threads"]: f"{r['seconds']:.2f} s ({r['times one thread']:.1f} x)" for r in rows if r["work"] == what
+            }
+            lines.append(f"| {what} | {' | '.join(by.get(t, '') for t in threads)} |")
+        cpu, numpy = result["machine"]["cpu"], result["versions"]["numpy"]
+        lines += ["", f"Measured by `make bench-cores` on {count} cores ({cpu}), NumPy {numpy}. Wall seconds, medians."]
+    for count, name in sorted((p.stem.split("-")[2], p.stem) for p in RESULTS.glob("cores-memory-*.json")):
+        result = load(name) or {}
+        sizes = sorted({row["rows"] for row in result["rows"]})
+        lines += ["", "| peak memory from file to file | " + " | ".join(f"{size:,} rows" for size in sizes) + " |"]
+        lines.append("|---" * (len(sizes) + 1) + "|")
+        for what in dict.fromkeys(row["work"] for row in result["rows"]):
+            by = {row["rows"]: f"{row['peak GB']:.2f} GB" for row in result["rows"] if row["work"] == what}
+            lines.append(f"| {what} | {' | '.join(by.get(size, '') for size in sizes)} |")
+        lines += ["", f"Measured by `python benchmarks/cores.py --memory` on {count} cores, one thread for each."]
+    return lines
+
+
 PAGES = {
-    "README.md": numbers,
+    "README.md": readme,
+    "docs/evidence.md": evidence,
     "docs/peers.md": peers,
     "docs/persons.md": visits,
     "docs/cli.md": first_hour,

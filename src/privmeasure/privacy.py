@@ -1,4 +1,4 @@
-"""What is promised to each person: epsilon, and what counts as neighbouring tables."""
+"""What is promised to each person: epsilon, perhaps a delta, and what counts as neighbouring tables."""
 
 import math
 import re
@@ -6,12 +6,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+from privmeasure.accounting import largest_rho, smallest_epsilon
 from privmeasure.errors import ArgumentError
 
 Neighbours = Literal["add-remove", "replace"]
+LawName = Literal["discrete laplace", "discrete gaussian"]
+LAPLACE: LawName = "discrete laplace"
+GAUSSIAN: LawName = "discrete gaussian"
 
 LARGEST_EPSILON = 50
 """Above this a budget no longer protects anyone, and is far more often a mistake than a wish."""
+
+LARGEST_DELTA = Fraction(1, 1000)
+"""From here on a delta is refused: it would allow a release to give away every thousandth person whole."""
+SMALLEST_DELTA_DIGITS = 300
+"""A delta has a denominator of at most so many digits."""
+LADDER = 256
+"""Scales of Gaussian noise are rounded up to so many steps an octave: many tables share one, at 0.4 % more noise."""
 
 COMPARED_ROWS_PER_PERSON = (1, 2, 4, 8, 16)
 """The numbers of rows per person that plans are compared at."""
@@ -19,7 +30,11 @@ COMPARED_ROWS_PER_PERSON = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """A pure differential-privacy promise: exp(epsilon) bounds every probability ratio between neighbouring tables.
+    """A differential-privacy promise: exp(epsilon) bounds every probability ratio between neighbouring tables.
+
+    It is pure unless `delta` is above 0: then probabilities may exceed the bound by so much in sum, and the noise is
+    Gaussian, which is smaller where much is measured. Without one, or for a part of a release that is better off so, it
+    is Laplace noise.
 
     `neighbours` has no default, because the two relations differ by a factor of two and by what is public:
 
@@ -31,26 +46,36 @@ class Privacy:
     person are kept, and neighbouring tables differ in all rows of one person, however many they are.
 
     Notation:   D sensitivity: the largest change of the counts of one level of cells, summed over its cells
-    Guarantee:  privacy  D = rows_per_person ("add-remove") or 2 * rows_per_person ("replace")
-    References: [HVZ23] Definition 1.1 with the adjacency made explicit
+                D_2 the same in l_2
+    Guarantee:  privacy  D = k ("add-remove") or 2 k ("replace"), D_2^2 = k^2 or 2 k^2, k = rows_per_person
+    References: [HVZ23] Definition 1.1 with the adjacency made explicit; [CKS20] for rho
 
     Examples:
         >>> Privacy(0.1, "replace")
-        Privacy(epsilon=Fraction(1, 10), neighbours='replace', rows_per_person=1, person=None)
+        Privacy(epsilon=Fraction(1, 10), neighbours='replace', rows_per_person=1, person=None, delta=Fraction(0, 1))
         >>> Privacy(1, "add-remove", rows_per_person=3).sensitivity
         3
+        >>> Privacy(1, "add-remove", delta=1e-6).budget
+        Fraction(243559, 10000000)
     """
 
     epsilon: Fraction
     neighbours: Neighbours
     rows_per_person: int = 1
     person: str | None = None
+    delta: Fraction = Fraction(0)
 
     def __init__(
-        self, epsilon: Any, neighbours: Neighbours, rows_per_person: int = 1, person: str | None = None
+        self,
+        epsilon: Any,
+        neighbours: Neighbours,
+        rows_per_person: int = 1,
+        person: str | None = None,
+        delta: Any = 0,
     ) -> None:
-        """Check all four; a float epsilon is read as the decimal that it prints as (0.1 is 1/10)."""
+        """Check all five; a float is read as the decimal that it prints as (0.1 is 1/10)."""
         object.__setattr__(self, "epsilon", exact_epsilon(epsilon))
+        object.__setattr__(self, "delta", exact_delta(delta))
         if neighbours not in get_args(Neighbours):
             raise ArgumentError(
                 f"neighbours must be 'add-remove' (the number of rows is private) or 'replace' (it is public), "
@@ -81,7 +106,12 @@ class Privacy:
 
     def at(self, epsilon: Any) -> "Privacy":
         """Return the same promise at another epsilon."""
-        return Privacy(epsilon, self.neighbours, self.rows_per_person, self.person)
+        return Privacy(epsilon, self.neighbours, self.rows_per_person, self.person, self.delta)
+
+    @property
+    def pure(self) -> "Privacy":
+        """The same promise without a delta, which implies this one."""
+        return Privacy(self.epsilon, self.neighbours, self.rows_per_person, self.person)
 
     @property
     def owner(self) -> str:
@@ -97,12 +127,87 @@ class Privacy:
         """What is counted, and what guarantees are about."""
         return "rows" if self.person is None else "kept rows"
 
+    @property
+    def law(self) -> LawName:
+        """The law of the noise that keeps the promise: Gaussian where there is a delta."""
+        return GAUSSIAN if self.delta else LAPLACE
+
+    @property
+    def stated(self) -> str:
+        """The promise as people write it."""
+        return f"epsilon = {float(self.epsilon):g}, delta = {float(self.delta):g}"
+
+    @property
+    def told(self) -> str:
+        """The same as a part of a sentence; a delta of 0 is left out."""
+        return f"epsilon = {float(self.epsilon):g}" + (f" and delta = {float(self.delta):g}" if self.delta else "")
+
+    @property
+    def kind(self) -> str:
+        """What it is called."""
+        return "(epsilon, delta)-differential privacy" if self.delta else "pure differential privacy"
+
+    @property
+    def short(self) -> str:
+        """The same in the fewest words."""
+        return f"epsilon {float(self.epsilon):g}" + (f", delta {float(self.delta):g}" if self.delta else "")
+
+    @property
+    def unit(self) -> str:
+        """What budgets are parts of: epsilon, or rho where there is a delta."""
+        return "rho" if self.delta else "epsilon"
+
+    @property
+    def budget(self) -> Fraction:
+        """What there is to spend, to be split exactly: epsilon; with a delta rho, as rho-zCDP implies the promise."""
+        if not self.delta:
+            return self.epsilon
+        if not (rho := largest_rho(self.epsilon, self.delta)):
+            raise ArgumentError(
+                f"epsilon = {float(self.epsilon):g} with delta = {float(self.delta):g} leaves nothing to spend. Choose "
+                "a larger epsilon, or leave delta out."
+            )
+        return rho
+
+    def part(self, budget: Fraction) -> "Privacy":
+        """Return what a part of a release promises by itself, which spends a part of the budget."""
+        return self.at(min(smallest_epsilon(budget, self.delta), self.epsilon) if self.delta else budget)
+
     def scale(self, budget: Fraction) -> Fraction:
         """Return the scale of the noise that a budget buys for the counts of one level of cells.
 
-        Guarantee:  privacy  discrete Laplace noise of this scale on every count costs the budget, exactly
+        Guarantee:  privacy  discrete Laplace noise of scale D / budget on every count costs the budget, exactly;
+                             discrete Gaussian noise of scale s costs D_2^2 / (2 s^2), s being rounded up to a ladder
         """
-        return self.sensitivity / budget
+        if not self.delta:
+            return self.sensitivity / budget
+        return round_up_root(self.squared_sensitivity / (2 * budget))
+
+    def choice_scale(self, budget: Fraction) -> Fraction:
+        """Return the scale of scores in a choice that costs a budget: how far apart they are told from each other.
+
+        Guarantee:  privacy  2 D / budget; with a delta, of an exponential mechanism exp(score / s) whose scores change
+                             by at most D, D^2 / (2 s^2)-zCDP
+        """
+        return round_up_root(self.sensitivity**2 / (2 * budget)) if self.delta else 2 * self.sensitivity / budget
+
+    def signal(self, budget: Fraction, rows: int) -> Fraction:
+        """Return a number of rows in units of the noise that a budget buys: what can be told, for plans."""
+        return rows / self.scale(budget) if self.delta else budget * rows / self.sensitivity
+
+    def afford(self, budget: Fraction, rows: int, each: float) -> float | Fraction:
+        """Return how many measurements a budget buys that have a signal of `each` or more, for plans."""
+        if not self.delta:
+            return self.signal(budget, rows) / each
+        return 2 * float(budget) / self.squared_sensitivity * (rows / each) ** 2
+
+    @property
+    def squared_sensitivity(self) -> int:
+        """How much one person changes the counts of one level of cells: the sum of squares.
+
+        All rows of a person may lie in one cell, and under "replace" all may move to another one.
+        """
+        return self.rows_per_person**2 * (1 if self.neighbours == "add-remove" else 2)
 
     @property
     def rows_are_public(self) -> bool:
@@ -113,7 +218,7 @@ class Privacy:
         """Return a JSON value that `from_json` reads back exactly."""
         return {
             "epsilon": str(self.epsilon),
-            "delta": 0,
+            "delta": str(self.delta) if self.delta else 0,
             "neighbours": self.neighbours,
             "rows_per_person": self.rows_per_person,
         } | ({} if self.person is None else {"person": self.person})
@@ -121,9 +226,9 @@ class Privacy:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Privacy":
         """Read what `to_json` wrote."""
-        if value["delta"] != 0:
-            raise ArgumentError(f"delta must be 0, got {value['delta']!r}.")
-        return cls(read_fraction(value["epsilon"]), value["neighbours"], value["rows_per_person"], value.get("person"))
+        delta = 0 if value["delta"] == 0 else read_fraction(value["delta"])
+        epsilon, most = read_fraction(value["epsilon"]), value["rows_per_person"]
+        return cls(epsilon, value["neighbours"], most, value.get("person"), delta)
 
 
 def read_fraction(text: str) -> Fraction:
@@ -136,6 +241,43 @@ def read_fraction(text: str) -> Fraction:
     if not re.fullmatch(r"[0-9]{1,1000}(/[0-9]{1,1000})?", text):
         raise ArgumentError('a fraction must be written as "p/q"')
     return Fraction(text)
+
+
+def round_up_root(square: Fraction) -> Fraction:
+    """Return the least number on a ladder of `LADDER` steps an octave whose square is no smaller, exactly.
+
+    Examples:
+        >>> round_up_root(Fraction(2)), round_up_root(Fraction(1, 9)), round_up_root(Fraction(10**6))
+        (Fraction(363, 256), Fraction(171, 512), Fraction(1000, 1))
+    """
+    octave = (square.numerator.bit_length() - square.denominator.bit_length()) // 2 - 1
+    step = Fraction(2) ** octave / LADDER
+    while (2 * LADDER * step) ** 2 <= square:
+        step *= 2
+    ratio = square / step**2
+    root = math.isqrt(ratio.numerator // ratio.denominator)
+    return step * (root if root * root >= ratio else root + 1)
+
+
+def exact_delta(delta: Any) -> Fraction:
+    """Return delta as an exact fraction, or explain why it cannot be one.
+
+    Examples:
+        >>> exact_delta(1e-6), exact_delta(0)
+        (Fraction(1, 1000000), Fraction(0, 1))
+        >>> exact_delta(0.01)
+        Traceback (most recent call last):
+        ...
+        privmeasure.errors.ArgumentError: delta must be at least 0 and below 1/1000, got 0.01. A common choice is ...
+    """
+    got = str(delta) if isinstance(delta, Fraction) else repr(delta)
+    advice = f"delta must be at least 0 and below {LARGEST_DELTA}, got {got}. " + (
+        "A common choice is 1e-6, or one over ten times the number of people; 0 is the pure promise."
+    )
+    exact = _exact(delta)
+    if exact is None or not 0 <= exact < LARGEST_DELTA or exact.denominator > 10**SMALLEST_DELTA_DIGITS:
+        raise ArgumentError(advice)
+    return exact
 
 
 def exact_epsilon(epsilon: Any) -> Fraction:
@@ -153,21 +295,23 @@ def exact_epsilon(epsilon: Any) -> Fraction:
     advice = f"epsilon must be a number above 0 and at most {LARGEST_EPSILON}, got {got}. " + (
         "Common choices are 0.1 (strong) to 4 (weak)."
     )
-    epsilon = epsilon.item() if hasattr(epsilon, "item") else epsilon  # NumPy's numbers overflow; Python's do not
-    if isinstance(epsilon, bool):
-        raise ArgumentError(advice)
-    try:
-        if isinstance(epsilon, float):  # repr of a float is the shortest decimal that stands for it
-            if not math.isfinite(epsilon):
-                raise ArgumentError(advice)
-            exact = Fraction(repr(float(epsilon)))
-        elif re.search(r"[eE][+-]?\d{4}", str(epsilon)):  # written out, a huge exponent would fill the memory
-            raise ArgumentError(advice)
-        else:
-            exact = Fraction(epsilon)
-            exact = Fraction(int(exact.numerator), int(exact.denominator))
-    except (TypeError, ValueError, ArithmeticError):
-        raise ArgumentError(advice) from None
-    if not 0 < exact <= LARGEST_EPSILON:
+    exact = _exact(epsilon)
+    if exact is None or not 0 < exact <= LARGEST_EPSILON:
         raise ArgumentError(advice)
     return exact
+
+
+def _exact(number: Any) -> Fraction | None:
+    """Return a number as an exact fraction, a float as the decimal that it prints as; None if it cannot be one."""
+    number = number.item() if hasattr(number, "item") else number  # NumPy's numbers overflow; Python's do not
+    if isinstance(number, bool):
+        return None
+    try:
+        if isinstance(number, float):  # repr of a float is the shortest decimal that stands for it
+            return Fraction(repr(float(number))) if math.isfinite(number) else None
+        if re.search(r"[eE][+-]?\d{4}", str(number)):  # written out, a huge exponent would fill the memory
+            return None
+        exact = Fraction(number)
+        return Fraction(int(exact.numerator), int(exact.denominator))
+    except (TypeError, ValueError, ArithmeticError):
+        return None

@@ -77,6 +77,7 @@ class Synthesizer:
         neighbours: Neighbours,
         rows: int | None = None,
         rows_per_person: int = 1,
+        delta: Any = 0,
         mechanism: MechanismName = "auto",
         recipe: Recipe = DEFAULT,
         depth: int | None = None,
@@ -89,6 +90,7 @@ class Synthesizer:
             "neighbours": neighbours,
             "rows": rows,
             "rows_per_person": rows_per_person,
+            "delta": delta,
             "mechanism": mechanism,
             "recipe": recipe,
             "depth": depth,
@@ -106,7 +108,7 @@ class Synthesizer:
             )
         self.schema = space if isinstance(space, Schema) else None
         person = None if self.schema is None else self.schema.person
-        self.privacy = Privacy(epsilon, neighbours, rows_per_person, person)
+        self._asked = Privacy(epsilon, neighbours, rows_per_person, person, delta)
         self._facts = () if self.schema is None else forbidden_pairs(self.schema)
         chosen, self.choice = self._choose(mechanism, recipe, depth)
         if self.schema is not None and self.schema.target:
@@ -115,15 +117,17 @@ class Synthesizer:
         if chosen == "psmm" and recipe not in (DEFAULT, CENTRED):
             raise ArgumentError("recipe is for mechanism='pmm'; with 'psmm' only its placement can be chosen.")
         self.mechanism: Mechanism
+        asked = self._asked
         if chosen == "columns":
             self.mechanism = self._column_tree(recipe, depth, rows, threads)
             self.domain = self.mechanism.domain
         elif chosen == "psmm":
             self.mechanism = PSMM(
-                self.domain, self.privacy, depth=depth, rows=rows, placement=recipe.placement, threads=threads
+                self.domain, asked, depth=depth, rows=rows, placement=recipe.placement, threads=threads
             )
         else:
-            self.mechanism = PMM(self.domain, self.privacy, recipe, depth=depth, rows=rows, threads=threads)
+            self.mechanism = PMM(self.domain, asked, recipe, depth=depth, rows=rows, threads=threads)
+        self.privacy = self.mechanism.privacy  # what is spent: without the delta where that would not pay
         self._threads = threads
         self._frame: FrameKind | str = "pyarrow"
         self._release: Release | None = None
@@ -148,6 +152,7 @@ class Synthesizer:
             neighbours=mechanism.privacy.neighbours,
             rows=mechanism.rows,
             rows_per_person=mechanism.privacy.rows_per_person,
+            delta=mechanism.privacy.delta,
             mechanism="psmm" if flat else "pmm",
             recipe=Recipe(placement=mechanism.placement) if isinstance(mechanism, PSMM) else mechanism.recipe,
             depth=mechanism.depth,
@@ -175,7 +180,7 @@ class Synthesizer:
             raise ArgumentError("recipe and depth are for mechanism='pmm'; with 'columns' each column has its own.")
         domain = self._params["space"] if self.schema is None else self.schema.node_domain
         targets = () if self.schema is None else self.schema.target_nodes
-        return ColumnTree(domain, self.privacy, rows=rows, threads=threads, facts=self._facts, targets=targets)
+        return ColumnTree(domain, self._asked, rows=rows, threads=threads, facts=self._facts, targets=targets)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments that the synthesizer was made with, as scikit-learn does."""
@@ -224,8 +229,8 @@ class Synthesizer:
 
         All are for the same number of kept rows. How many are kept grows with `rows_per_person`, and is private.
         """
-        privacy = self.privacy
-        promises = [Privacy(privacy.epsilon, privacy.neighbours, k, privacy.person) for k in most]
+        asked = self._asked
+        promises = [Privacy(asked.epsilon, asked.neighbours, k, asked.person, asked.delta) for k in most]
         return [self._changed(privacy=promise).plan(rows) for promise in promises]
 
     def epsilon_for(self, *, w1: float, rows: int) -> float:
@@ -243,7 +248,7 @@ class Synthesizer:
     def rows_for(self, *, w1: float, epsilon: Any = None) -> int:
         """Return the fewest rows, to two digits, for which an expected W1 distance is guaranteed at an epsilon."""
         self._check_joint("rows_for")
-        privacy = self.privacy if epsilon is None else self._at(epsilon).privacy
+        privacy = self._asked if epsilon is None else self._asked.at(epsilon)
         mechanism = self._changed(privacy=privacy, rows=None)
         found: int = smallest(ROWS, lambda rows: mechanism.plan(rows).guarantee, w1, "rows")
         return found
@@ -256,7 +261,7 @@ class Synthesizer:
             )
 
     def _at(self, epsilon: Any) -> Mechanism:
-        return self._changed(privacy=self.privacy.at(epsilon))
+        return self._changed(privacy=self._asked.at(epsilon))
 
     def _changed(self, **changes: Any) -> Mechanism:
         """Return the mechanism, a frozen value, with other choices."""
@@ -498,7 +503,8 @@ class Synthesizer:
     def __repr__(self) -> str:
         """Show the outline: what is public, and whether something was spent."""
         space = f"{len(self.schema.data)} columns" if self.schema is not None else type(self.domain).__name__
-        promise = f"epsilon={float(self.privacy.epsilon):g}, neighbours={self.privacy.neighbours!r}"
+        delta = f"delta={float(self.privacy.delta):g}, " if self.privacy.delta else ""
+        promise = f"epsilon={float(self.privacy.epsilon):g}, {delta}neighbours={self.privacy.neighbours!r}"
         return f"Synthesizer({space}, {promise}, {self._state})"
 
     @property

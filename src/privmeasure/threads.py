@@ -1,8 +1,12 @@
 """Work in blocks that stay in the cache, in threads."""
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +16,8 @@ BLOCK = 1 << 17
 """Rows of a block: 1 MiB per column. Small enough for the cache, large enough that threads, which hold the lock of the
 interpreter between two array operations, seldom wait for each other."""
 
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 Progress = Callable[[str, float], None]
 """Called as progress(stage, fraction) at fixed fractions, whatever the number of rows: it tells nothing about them."""
@@ -36,9 +42,67 @@ def in_threads(work: Callable[[int], None], tasks: int, threads: int) -> None:
         for task in range(tasks):
             work(task)
         return
+    turn, left = Lock(), iter(range(tasks))
+
+    def go_on() -> None:
+        while (task := _next(turn, left)) is not None:
+            try:
+                work(task)
+            except BaseException:
+                while _next(turn, left) is not None:  # nobody begins another one
+                    pass
+                raise
+
+    helpers = [_helpers().submit(go_on) for _ in range(min(threads, tasks) - 1)]
+    try:
+        go_on()  # whoever asks works too: helpers that never come, because others hold them, are not waited for
+    finally:
+        came = [helper for helper in helpers if not helper.cancel()]
+        wait(came)
+    for helper in came:
+        helper.result()
+
+
+def _next(turn: Lock, left: Iterator[int]) -> int | None:
+    with turn:
+        return next(left, None)
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    """Return the threads that help with tasks: they wait for the next ones, since to start one takes long."""
+    return ThreadPoolExecutor(MOST_HELPERS, thread_name_prefix="privmeasure")
+
+
+MOST_HELPERS = 256
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not live on in a fork
+
+
+def ahead(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Generator[Made, None, None]:
+    """Yield work(item) for every item, in their order, made a little ahead on `threads` threads.
+
+    Few are held at a time. Items are taken by whoever asks for the results, when there is room for them.
+
+    Examples:
+        >>> list(ahead(lambda item: item * item, range(6), threads=2))
+        [0, 1, 4, 9, 16, 25]
+    """
+    if threads <= 1:
+        yield from map(work, items)
+        return
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, range(tasks)):
-            pass
+        held: deque[Future[Made]] = deque()
+        try:
+            for item in items:
+                held.append(pool.submit(work, item))
+                if len(held) > threads:
+                    yield held.popleft().result()
+            while held:
+                yield held.popleft().result()
+        finally:
+            for future in held:  # whoever asked went away
+                future.cancel()
 
 
 def _keep_memory() -> None:

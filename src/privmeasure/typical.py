@@ -237,9 +237,12 @@ def same_mechanism(measure: Measure, targets: tuple[int, ...] = ()) -> Mechanism
     made: list[Any]
     if isinstance(measure, ColumnsMeasure):
         public = not plan.size_budget and not plan.privacy.rows_are_public
-        rows = plan.rows if public else None
         facts = tuple(fact for fact in measure.facts if not isinstance(fact, ColumnOrder))  # orders concern rows alone
-        return ColumnTree(measure.domain, plan.privacy, rows=rows, facts=facts, targets=targets)
+        made = [
+            ColumnTree(measure.domain, plan.privacy, rows=rows, facts=facts, targets=targets)
+            for rows in ([] if public else [None]) + [plan.rows]
+        ]
+        return cast(Mechanism, next((one for one in made if one.law == plan.law), made[0]))
     tree = cast(Any, measure)
     given = [(None, None), (None, plan.rows), (plan.depth, None), (plan.depth, plan.rows)]
     if plan.mechanism == "psmm":

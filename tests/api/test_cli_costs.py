@@ -195,6 +195,17 @@ def test_raise_close_merge_export(ran, refused, folder):
     assert json.loads(ran("ledger", "export", "book.sqlite", "-o", "o2.csv", "--json").out)["entries"] == 1
 
 
+def test_a_merge_beyond_the_delta_is_loud(ran, folder):
+    for name, delta in (("one.sqlite", "1e-6"), ("two.sqlite", "0")):
+        Ledger(name).open_account("wide", cap=2, neighbours="replace", delta=delta)
+    Ledger("one.sqlite").reserve("wide", pm.Privacy(1, "replace", delta="1e-6")).confirm()
+    for arguments in (["merge", "one.sqlite", "two.sqlite"], ["list", "one.sqlite"], ["show", "one.sqlite", "wide"]):
+        _, err = ran("ledger", *arguments)
+        assert "'wide' is OVER ITS DELTA of 0 by 1e-06" in err
+    shown = json.loads(ran("ledger", "show", "one.sqlite", "wide", "--json").out)
+    assert (shown["spent_delta"], shown["delta"], len(shown["warnings"])) == ("1/1000000", "0", 1)
+
+
 def test_a_merge_beyond_the_cap_is_loud(ran, refused, folder):
     (folder / "other.sqlite").write_bytes((folder / "book.sqlite").read_bytes())
     ran(*BOOKED[:-2], "--dataset", "people", "--epsilon", "3/2")

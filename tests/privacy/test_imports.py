@@ -15,7 +15,20 @@ import privmeasure
 PACKAGE = "privmeasure"
 
 LAYERS = [
-    {"errors", "privacy", "threads", "version", "origin", "outputs", "rounding", "spending", "notebook", "hints"},
+    {
+        "errors",
+        "accounting",
+        "privacy",
+        "threads",
+        "compiled",
+        "version",
+        "origin",
+        "outputs",
+        "rounding",
+        "spending",
+        "notebook",
+        "hints",
+    },
     {"domains"},
     {"transport", "noise", "conditions"},
     {"estimates", "model"},
@@ -45,8 +58,10 @@ STRANGERS = [
 
 PUBLIC = [
     "errors",
+    "accounting",
     "privacy",
     "threads",
+    "compiled",
     "version",
     "origin",
     "outputs",
@@ -82,7 +97,17 @@ PRIVATE = ["counts", "sources", "mechanisms", "metrics"]
 DOORS = {
     "noise.draws": ["mechanisms", "plans.complexity"],
     "noise.laplace": ["noise.draws"],
-    "noise.entropy": ["mechanisms", "synthesizer", "typical", "noise.laplace", "plans.complexity"],
+    "noise.gaussian": ["noise.draws"],
+    "noise.tables": ["noise.laplace", "noise.gaussian", "mechanisms.exponential"],
+    "noise.entropy": [
+        "mechanisms",
+        "synthesizer",
+        "typical",
+        "noise.laplace",
+        "noise.gaussian",
+        "noise.tables",
+        "plans.complexity",
+    ],
     "sources.files": ["sources", "synthesizer", "evaluation", "cli"],
 }
 """Who may import the noise: only the gate draws it on counts (`plans.complexity` simulates it, without any), only the

@@ -11,7 +11,7 @@ from privmeasure.app.frame import Frame
 from privmeasure.app.server import HTML, JSON, REPORT_POLICY, PageReply, PageRequest, Route, download, see
 from privmeasure.app.terms import RELATIONS, headline, read_path, read_whole, weak_words
 from privmeasure.errors import ArgumentError, LedgerFileError, SpentError
-from privmeasure.ledger import Ledger, fraction_text
+from privmeasure.ledger import Entry, Ledger, fraction_text
 from privmeasure.ledger.names import fold
 
 ENDINGS_OUT = (".csv", ".parquet", ".tsv", ".feather", ".xlsx")
@@ -126,14 +126,13 @@ class Releasing:
     def _entries(self, order: SpendOrder) -> list[list[str]]:
         """Return what the ledger holds of the data set, the last first."""
         entries = reversed(Ledger(order.ledger).history(order.dataset))
-        return [[e.time, fraction_text(e.epsilon), e.state, e.user, e.note] for e in entries]
+        return [[e.time, _epsilon(e), e.state, e.user, e.note] for e in entries]
 
     def _facts(self, found: Confirmation) -> list[tuple[str, str]]:
         order = found.order
         planned = self.desk.commands.plan(order.schema, order.terms)
         privacy, book = planned.plan.privacy, Ledger(order.ledger)
-        account, spent = book.account(order.dataset), book.spent(order.dataset)
-        left = account.cap - spent
+        account, left = book.account(order.dataset), book.remaining(order.dataset)
         kept = (
             "one row of each person"
             if privacy.rows_per_person == 1
@@ -150,7 +149,7 @@ class Releasing:
             ("Guaranteed", headline(planned)),
             ("Ledger", f"{order.ledger}, {account.dataset!r}"),
             ("Left of the cap", f"{fraction_text(left)} of {fraction_text(account.cap)}"),
-            ("Left afterwards", fraction_text(left - privacy.epsilon)),
+            ("Left afterwards", "at least " * bool(account.delta) + fraction_text(left - privacy.epsilon)),
             ("The release", f"goes to {order.release}" if keep else "is here until the page stops: download it"),
         ]
 
@@ -243,3 +242,8 @@ class Releasing:
             )
         self.desk.jobs.stop()
         return self.frame.page("stopped.html", "The page is stopped")
+
+
+def _epsilon(entry: Entry) -> str:
+    """Say what an entry spent."""
+    return fraction_text(entry.epsilon) + (f", delta {fraction_text(entry.delta)}" if entry.delta else "")

@@ -11,6 +11,7 @@ from privmeasure.errors import ArgumentError, LedgerFileError, PrivmeasureError
 
 if TYPE_CHECKING:
     from privmeasure.ledger import Reservation
+    from privmeasure.privacy import Privacy
     from privmeasure.synthesizer import Synthesizer
     from privmeasure.tables.texts import TextForm
 
@@ -41,7 +42,7 @@ class Booking(NamedTuple):
 class Cost:
     """What a run spent, and which book counts it, if any."""
 
-    epsilon: Any
+    promise: "Privacy"
     ledger: Path | None = None
     reservation: "Reservation | None" = None
     settled: bool = True
@@ -76,7 +77,8 @@ class Cost:
         """Say what was spent, in one line."""
         from privmeasure.ledger import fraction_text
 
-        spent = f"epsilon = {fraction_text(self.epsilon)}"
+        spent = f"epsilon = {fraction_text(self.promise.epsilon)}"
+        spent += f", delta = {fraction_text(self.promise.delta)}" if self.promise.delta else ""
         if self.reservation is None:
             return f"{spent}, and no ledger counts it: note it yourself, or book the next one with --ledger"
         return f"{spent}: entry {self.reservation.number} of {self.reservation.entry.dataset!r} in {self.ledger}"
@@ -87,7 +89,8 @@ class Cost:
         if self.reservation is not None:
             entry = self.reservation.entry
             booked = {"ledger": str(self.ledger), "dataset": entry.dataset, "number": entry.number, "id": entry.id}
-        return {"spent": str(self.epsilon), "booked": booked}
+        delta = {"spent_delta": str(self.promise.delta)} if self.promise.delta else {}
+        return {"spent": str(self.promise.epsilon), **delta, "booked": booked}
 
 
 def fit_booked(
@@ -106,5 +109,5 @@ def fit_booked(
     except LedgerFileError:
         if not finished or ledger is None or not ledger.is_file():  # gone: nothing counts what was spent
             raise
-        return Cost(synthesizer.privacy.epsilon, ledger, reservation, settled=False)
-    return Cost(synthesizer.privacy.epsilon, ledger, reservation)
+        return Cost(synthesizer.privacy, ledger, reservation, settled=False)
+    return Cost(synthesizer.privacy, ledger, reservation)

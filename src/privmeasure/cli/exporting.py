@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from privmeasure.ledger import Account, Contents
 
 EXPORTED = ["kind", "dataset", "id", "number", "time", "user", "epsilon", "state", "cap", "cap_before"]
-EXPORTED += ["neighbours", "rows_per_person", "person", "schema", "release", "files", "note"]
+EXPORTED += ["neighbours", "rows_per_person", "person", "schema", "release", "files", "note", "delta"]
 
 
 def to_json(contents: "Contents") -> str:
@@ -22,7 +22,8 @@ def _account(contents: "Contents", account: "Account") -> dict[str, Any]:
     from privmeasure.ledger.records import total
 
     entries, raises = contents.of(account.dataset)
-    value = account.to_json() | {"spent": str(total(entries)), "remaining": str(account.cap - total(entries))}
+    spent = total(entries, account.delta)
+    value = account.to_json() | {"spent": str(spent), "remaining": str(account.cap - spent)}
     return value | {"entries": [e.to_json() for e in entries], "raises": [r.to_json() for r in raises]}
 
 

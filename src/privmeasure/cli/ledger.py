@@ -1,7 +1,7 @@
 """`privmeasure ledger`: what was spent on which data set."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,6 +31,10 @@ def open_account(
     cap: Annotated[str, typer.Option("--cap", help="The most epsilon that all releases together may spend.")],
     neighbours: options.NeighboursOption,
     rows_per_person: options.RowsPerPerson = 1,
+    delta: Annotated[
+        str,
+        typer.Option("--delta", help="The most that the deltas of all releases may add up to. 0: all must be pure."),
+    ] = "0",
     voice: terminal.Voice,
 ) -> None:
     """Open the account of a data set, with a cap. Makes the file if there is none.
@@ -49,8 +53,10 @@ def open_account(
         cap=options.read_epsilon(cap, "cap"),
         neighbours=options.read_neighbours(neighbours),
         rows_per_person=rows_per_person,
+        delta=options.read_delta(delta),
     )
-    voice.answer(account.to_json(), f"{account.dataset!r} is open: epsilon may add up to {cap}.")
+    also = f", delta to {delta}" if account.delta else ""
+    voice.answer(account.to_json(), f"{account.dataset!r} is open: epsilon may add up to {cap}{also}.")
 
 
 def show(book: Book, dataset: Name, json: options.Json = False) -> None:
@@ -69,16 +75,18 @@ def show(book: Book, dataset: Name, json: options.Json = False) -> None:
     account = ledger.account(dataset)
     entries, raises = ledger.history(account.dataset), ledger.raises(account.dataset)
     spent, left = ledger.spent(account.dataset), ledger.remaining(account.dataset)
-    collisions = _collisions(ledger)
+    collisions, deltas = _collisions(ledger), ledger.spent_delta(account.dataset)
     if json:
-        value = account.to_json() | {"spent": str(spent), "remaining": str(left)}
+        value = account.to_json() | {"spent": str(spent), "remaining": str(left), "spent_delta": str(deltas)}
         value |= {"entries": [entry.to_json() for entry in entries], "raises": [one.to_json() for one in raises]}
-        terminal.emit(value | {"warnings": [*collisions, *_over(account, left)]})
+        terminal.emit(value | {"warnings": [*collisions, *_over(ledger, account)]})
         return
-    terminal.Voice().warn(*collisions, *_over(account, left))
+    terminal.Voice().warn(*collisions, *_over(ledger, account))
     print(
         f"{account.dataset!r}: {fraction_text(spent)} of {fraction_text(account.cap)} is spent, {fraction_text(left)} "
-        f"is left (neighbours: {account.neighbours}, up to {account.rows_per_person} rows per person).\n"
+        f"is left (neighbours: {account.neighbours}, up to {account.rows_per_person} rows per person"
+        + (f"; delta: {fraction_text(deltas)} of {fraction_text(account.delta)}" if account.delta or deltas else "")
+        + ").\n"
         "Whoever sees all releases below sees no more than one release at the sum of what counts."
     )
     _show_entries(entries)
@@ -104,7 +112,7 @@ def list_accounts(book: Book, json: options.Json = False) -> None:
         ]
         terminal.emit([a.to_json() | extra for (a, _), extra in zip(sums, more, strict=True)])
         return
-    terminal.Voice().warn(*_collisions(ledger), *(line for a, s in sums for line in _over(a, a.cap - s)))
+    terminal.Voice().warn(*_collisions(ledger), *(line for a, _ in sums for line in _over(ledger, a)))
     lines = [[a.dataset, a.neighbours, *map(fraction_text, (a.cap, s, a.cap - s))] for a, s in sums]
     terminal.table("", ["data set", "neighbours", "cap", "spent", "left"], lines)
 
@@ -166,7 +174,7 @@ def merge(
 
     ledger = Ledger(book)
     merged = ledger.merge(other)
-    warnings = [line for name in merged.over for line in _over(ledger.account(name), ledger.remaining(name))]
+    warnings = [line for name in merged.over for line in _over(ledger, ledger.account(name))]
     voice.answer(
         merged.to_json() | {"warnings": warnings},
         f"{book} has {merged.entries} new entries, {merged.accounts} new accounts and {merged.raises} new raises of "
@@ -236,7 +244,7 @@ def _show_entries(entries: "list[Entry]") -> None:
             f"{e.number}",
             e.time,
             e.user,
-            fraction_text(e.epsilon),
+            fraction_text(e.epsilon) + (f", delta {fraction_text(e.delta)}" if e.delta else ""),
             e.state,
             f"{e.rows_per_person} by {e.person!r}" if e.person else f"{e.rows_per_person}",
             e.schema[:12],
@@ -263,14 +271,16 @@ def _collisions(ledger: "Ledger") -> list[str]:
     ]
 
 
-def _over(account: "Account", left: Any) -> list[str]:
+def _over(ledger: "Ledger", account: "Account") -> list[str]:
     from privmeasure.ledger import fraction_text
 
-    if left >= 0:
-        return []
+    left, deltas = ledger.remaining(account.dataset), ledger.spent_delta(account.dataset)
+    passed = [("CAP", account.cap, -left), ("DELTA", account.delta, deltas - account.delta)]
     return [
-        f"{account.dataset!r} is OVER ITS CAP of {fraction_text(account.cap)} by {fraction_text(-left)}: no further "
-        "release is allowed."
+        f"{account.dataset!r} is OVER ITS {what} of {fraction_text(cap)} by {fraction_text(by)}: no further release is "
+        "allowed."
+        for what, cap, by in passed
+        if by > 0
     ]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 
 from privmeasure.errors import ArgumentError
-from privmeasure.privacy import Neighbours, Privacy
+from privmeasure.privacy import Neighbours, Privacy, exact_delta
 
 if TYPE_CHECKING:
     from privmeasure.tables.texts import TextForm
@@ -48,6 +48,15 @@ Epsilon = Annotated[
         "-e",
         metavar="NUMBER",
         help="How much one person may change what anyone sees: 0.1 is strong, 1 usual, 4 weak. Read exactly: 0.1, 1/3.",
+    ),
+]
+Delta = Annotated[
+    str,
+    typer.Option(
+        "--delta",
+        metavar="NUMBER",
+        help="How far chances may pass the bound of epsilon, such as 1e-6: less noise for wide tables, used only where "
+        "it pays. 0 is the pure promise. See docs/choosing-epsilon.md.",
     ),
 ]
 NeighboursOption = Annotated[
@@ -174,6 +183,29 @@ class Written(NamedTuple):
         from privmeasure.tables.texts import TextForm
 
         return TextForm(self.delimiter, self.decimal, self.encoding, newlines_in_cells)
+
+
+def read_delta(text: str) -> Fraction:
+    """Return the exact number that a text like 1e-6 or 1/1000000 stands for, 0 for a pure promise.
+
+    Examples:
+        >>> read_delta("1e-6"), read_delta("0")
+        (Fraction(1, 1000000), Fraction(0, 1))
+        >>> read_delta("little")
+        Traceback (most recent call last):
+        ...
+        privmeasure.errors.ArgumentError: --delta must be a number like 1e-6 or 1/1000000, got 'little'. ...
+    """
+    short = text.strip()
+    if not re.fullmatch(r"[0-9]{0,9}\.?[0-9]{1,60}([eE]-[0-9]{1,2})?|[0-9]{1,9}/[0-9]{1,60}", short):
+        raise ArgumentError(
+            f"--delta must be a number like 1e-6 or 1/1000000, got {text[:40]!r}. It is the chance that the promise "
+            "may fail with; leave it out for a promise that never does."
+        )
+    try:
+        return exact_delta(Fraction(short))
+    except ZeroDivisionError:
+        raise ArgumentError(f"--delta must be a number like 1e-6, got {text[:40]!r}, which divides by 0.") from None
 
 
 def read_epsilon(text: str, name: str = "epsilon") -> Fraction:

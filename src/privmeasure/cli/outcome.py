@@ -69,7 +69,7 @@ def _said(written: dict[str, Any], cost: Cost) -> Iterator[None]:
 def keep_on_failure(path: Path, cost: Cost, *, release: Path | None = None) -> Iterator[None]:
     """Say, where a file cannot be written after the fit, that epsilon is gone all the same, and who counts it."""
     counted = f"the ledger {cost.ledger} counts it" if cost.ledger else "no ledger counts it: note it yourself"
-    spent = f"The fit was finished, so epsilon = {float(cost.epsilon):g} counts as spent; {counted}."
+    spent = f"The fit was finished, so epsilon = {float(cost.promise.epsilon):g} counts as spent; {counted}."
     try:
         yield
     except NoRowsError as error:

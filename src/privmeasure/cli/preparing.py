@@ -103,6 +103,7 @@ def write_rows(
     shown: bool,
     where: str | None = None,
     rows_per_file: int | None = None,
+    threads: int | None = None,
 ) -> int:
     """Write synthetic rows of a release, batch by batch, and return how many there are in the file or the folder.
 
@@ -113,24 +114,36 @@ def write_rows(
     if path == STDOUT:
         with tempfile.TemporaryDirectory() as folder:
             whole = Path(folder) / "rows.csv"
-            made = write_rows(whole, release, number, seed, form, overwrite=False, shown=shown, where=where)
+            made = write_rows(
+                whole, release, number, seed, form, overwrite=False, shown=shown, where=where, threads=threads
+            )
             with whole.open("rb") as rows:
                 shutil.copyfileobj(rows, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return made
     expected: int = release.plan.rows if number is None else number  # at most: a condition may leave fewer
-    tables = _tables(release, number, seed, where)
+    tables = _tables(release, number, seed, where, threads)
     with progress("write", shown=shown) as advance:
         if rows_per_file is not None:
-            most = {"rows_per_file": rows_per_file, "rows": expected}
-            return write_parts(path, tables, form, overwrite=overwrite, progress=advance, **most)
-        return write_table(path, tables, form, overwrite=overwrite, progress=advance, rows=expected)
+            return write_parts(
+                path,
+                tables,
+                form,
+                overwrite=overwrite,
+                progress=advance,
+                rows_per_file=rows_per_file,
+                rows=expected,
+                threads=threads,
+            )
+        return write_table(path, tables, form, overwrite=overwrite, progress=advance, rows=expected, threads=threads)
 
 
-def _tables(release: Any, number: int | None, seed: int | None, where: str | None) -> Iterator[Any]:
+def _tables(
+    release: Any, number: int | None, seed: int | None, where: str | None, threads: int | None
+) -> Iterator[Any]:
     """Return the rows of a release as tables; points, from Python, have the columns x0, x1, ..."""
     if hasattr(release, "batches"):
-        return iter(release.batches(number, seed=seed, where=where))
+        return iter(release.batches(number, seed=seed, where=where, threads=threads))
     if where is not None:
         raise ArgumentError("--where needs a release of a table, with named columns; this one is of points.")
     import numpy as np

@@ -22,6 +22,7 @@ class Chosen(NamedTuple):
     """What may be said beside it."""
 
     rows_per_person: options.RowsPerPerson = 1
+    delta: options.Delta = "0"
     columns: options.Columns = None
     target: options.Targets = None
     mechanism: options.MechanismOption = "auto"
@@ -43,6 +44,7 @@ def promise(
         neighbours=options.read_neighbours(asked.neighbours),
         rows=rows,
         rows_per_person=chosen.rows_per_person,
+        delta=options.read_delta(chosen.delta),
         mechanism=options.read_mechanism(chosen.mechanism),
         depth=chosen.depth,
         threads=threads,

@@ -26,7 +26,7 @@ def write_report(
 
     One HTML file that opens from disk, prints, and needs no network and no script. It follows from the release alone,
     so it is as safe to publish. Bands come from running the mechanism again on released rows (--runs), which costs no
-    epsilon: they are estimates, not bounds. Needs `pip install 'privmeasure[report]'`.
+    epsilon: they are estimates, not bounds. Needs the extra `report` of the package.
 
     Examples:
 

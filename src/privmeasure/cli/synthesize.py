@@ -77,6 +77,7 @@ def synthesize(
             overwrite=overwrite,
             shown=voice.in_words,
             rows_per_file=rows_per_file,
+            threads=threads,
         )
     page, remarks = page_along_the_way(synthesizer.release_, report, place, shown=voice.in_words)
     files = {"out": str(out), "rows": made, "release": None if place is None else str(place)}

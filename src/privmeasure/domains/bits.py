@@ -47,6 +47,19 @@ class Interleaving:
         gathered = [position for positions in self.positions for position in positions]
         return _tables([self.level - 1 - gathered.index(bit) for bit in range(self.level)])
 
+    @cached_property
+    def packed(self) -> tuple[Words, Words]:
+        """The tables of `join`, by axis and chunk, and of `split`, by chunk, each in one array: for compiled loops."""
+        chunks = max(1, -(-max(self.cuts) // LOOKUP_BITS))
+        joining = np.zeros((len(self.cuts), chunks, 1 << LOOKUP_BITS), np.int64)
+        for axis, tables in enumerate(self._joining):
+            for chunk, (_, table) in enumerate(tables):
+                joining[axis, chunk, : len(table)] = table
+        splitting = np.zeros((max(1, len(self._splitting)), 1 << LOOKUP_BITS), np.int64)
+        for chunk, (_, table) in enumerate(self._splitting):
+            splitting[chunk, : len(table)] = table
+        return joining, splitting
+
     def join(self, indices: Sequence[Words]) -> Words:
         """Return the codes whose bits along each axis are the given indices, each below 2^cuts."""
         code = np.zeros(len(indices[0]), np.int64)

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from privmeasure import compiled
 from privmeasure.domains.base import DEEPEST_LEVEL, Bools, Cells, Floats, Points, check_weights
-from privmeasure.domains.bits import Interleaving
+from privmeasure.domains.bits import LOOKUP_BITS, Interleaving
 from privmeasure.domains.scales import Reading, Scale, deal, even
 from privmeasure.errors import ArgumentError
 
@@ -74,6 +76,11 @@ class Box:
     def locate(self, points: Points, level: int) -> Cells:
         """Return the cell of every point; the upper face belongs to the last cell, NaN to the first."""
         deal = _interleaving(self.weights, level)
+        if (loops := compiled.kernels()) is not None and points.shape[1:] == (self.width,):
+            codes, axes = np.empty(len(points), np.int64), _axes(self.bounds, self.weights, level)
+            rows = np.require(points, np.float64, "A")
+            loops.box_cells(rows, axes.lows, axes.factors, axes.cuts, deal.packed[0], LOOKUP_BITS, codes)
+            return codes.view(np.uint64)
         indices = [
             self._index(np.asarray(points[:, axis], np.float64), axis, cuts)
             if cuts
@@ -128,16 +135,20 @@ class Box:
         deal = _interleaving(self.weights, level)
         points = np.empty((len(cells), self.width))
         words = rng.bit_generator.random_raw((len(cells) * self.width + 1) // 2).view(np.uint32)
+        axes = _axes(self.bounds, self.weights, level)
+        if (loops := compiled.kernels()) is not None:
+            codes, packed = np.ascontiguousarray(cells, np.uint64), deal.packed[1]
+            loops.box_points(codes, words, axes.lows, axes.widths, axes.cuts, axes.digits, packed, LOOKUP_BITS, points)
+            return points
         for axis, index in enumerate(deal.split(cells.view(np.int64))):
-            (low, high), cuts = self.bounds[axis], deal.cuts[axis]
-            bits = max(1, min(32, _resolution(low, high) - cuts))
+            bits = int(axes.digits[axis])
             word = words[axis * len(cells) : (axis + 1) * len(cells)]
             # the integer (index 2^b + word) + 1/2 has at most 53 bits: the position is exact until it is scaled
             np.left_shift(index, bits, out=index)
             np.bitwise_or(index, word if bits == 32 else word >> np.uint32(32 - bits), out=index)
             u = np.add(index, 0.5)
-            np.multiply(u, (high - low) * 2.0 ** -(cuts + bits), out=u)
-            np.add(u, low, out=points[:, axis])
+            np.multiply(u, axes.widths[axis], out=u)
+            np.add(u, axes.lows[axis], out=points[:, axis])
         return points
 
     def distance(self, x: Points, y: Points) -> Floats:
@@ -161,6 +172,34 @@ class Box:
     def __repr__(self) -> str:
         """Show what was given."""
         return f"Box({list(self.bounds)!r}, weights={list(self.weights)!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class _Axes:
+    """What `locate` and `draw` need of every axis at a level, as arrays."""
+
+    lows: Floats
+    factors: Floats
+    """From a value above the low end to its position in units of cells."""
+    cuts: np.ndarray[Any, np.dtype[np.int64]]
+    digits: np.ndarray[Any, np.dtype[np.int64]]
+    """Binary digits of a position inside a cell."""
+    widths: Floats
+    """The steps of these positions."""
+
+
+@lru_cache(maxsize=256)
+def _axes(bounds: tuple[tuple[float, float], ...], weights: tuple[float, ...], level: int) -> _Axes:
+    cuts = _interleaving(weights, level).cuts
+    digits = [max(1, min(32, _resolution(low, high) - k)) for (low, high), k in zip(bounds, cuts, strict=True)]
+    parts = list(zip(bounds, cuts, digits, strict=True))
+    return _Axes(
+        lows=np.array([low for low, _ in bounds]),
+        factors=np.array([1 / (high - low) * 2.0**k for (low, high), k, _ in parts]),
+        cuts=np.array(cuts, np.int64),
+        digits=np.array(digits, np.int64),
+        widths=np.array([(high - low) * 2.0 ** -(k + b) for (low, high), k, b in parts]),
+    )
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,8 @@ release gives epsilon back. So a steward sets a cap for each data set, and every
 relation and one number of rows per person, fixed when it is opened. "replace" and "add-remove" are not mixed: replacing
 a row is removing one and adding one, so an add-remove epsilon counts twice under "replace", and a replace promise says
 nothing about tables of different lengths. An entry that promises for more rows per person than the account asks is
-welcome; one for fewer is refused.
+welcome; one for fewer is refused. Releases with a delta are refused too, unless the account was opened with one, which
+caps their sum; what they cost together is then the least that the sum of epsilons and the sum of rho say.
 
 **Reserve, then confirm.** A release is booked before the data are opened, with its id and with the synthesizer that
 makes it: only that one knows whether noise was drawn, and an error frees the entry only if none was. Everything else

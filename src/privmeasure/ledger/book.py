@@ -21,6 +21,7 @@ from privmeasure.ledger.records import (
     now,
     schema_digest,
     total,
+    total_delta,
 )
 from privmeasure.ledger.reservation import Reservation, Spender
 from privmeasure.origin import Origin, new_id
@@ -59,11 +60,17 @@ class Ledger:
 
     # ---------------------------------------------------------------------------------------------------- booking
 
-    def open_account(self, dataset: str, *, cap: Any, neighbours: Neighbours, rows_per_person: int = 1) -> Account:
-        """Begin to account for a data set, under a name of the steward's; spelled differently, it is the same."""
+    def open_account(
+        self, dataset: str, *, cap: Any, neighbours: Neighbours, rows_per_person: int = 1, delta: Any = 0
+    ) -> Account:
+        """Begin to account for a data set, under a name of the steward's; spelled differently, it is the same.
+
+        Releases with a delta are refused unless the account is opened with one: it caps the sum of their deltas.
+        """
         names.check_name(dataset)
-        promise = Privacy(_exact_cap(cap), neighbours, rows_per_person)  # the cap as one promise for all releases
-        account = Account(dataset.strip(), promise.epsilon, promise.neighbours, promise.rows_per_person, now()[:10])
+        promise = Privacy(_exact_cap(cap), neighbours, rows_per_person, delta=delta)  # one promise for all releases
+        _check_terms(promise.delta, "delta")
+        account = Account(dataset.strip(), promise.epsilon, neighbours, rows_per_person, now()[:10], promise.delta)
         with file.writing(self.path, create=True) as connection:
             for other in file.contents(connection).accounts:
                 if names.fold(other.dataset) == names.fold(dataset):
@@ -82,7 +89,7 @@ class Ledger:
 
         The synthesizer brings its promise, the digest of its schema and the id of its release; from here on it cannot
         change, and an error frees the entry if it drew no noise. A bare `Privacy` books a release that is made
-        elsewhere: nothing frees it. `user` is the login name unless it is given.
+        elsewhere: nothing frees it, and its delta says nothing of rho. `user` is the login name unless it is given.
 
         Guarantee:  over any number of processes, what counts never passes the cap: exact sums under one lock
         """
@@ -109,41 +116,40 @@ class Ledger:
         names.check_text("schema", schema, LONGEST_NAME)
         user = _user(user)
         with file.writing(self.path) as connection:
-            account = self._accepted(file.contents(connection), dataset, privacy)
-            entry = Entry(
-                number=0,
-                id=new_id(),
-                dataset=account.dataset,
-                epsilon=privacy.epsilon,
-                rows_per_person=privacy.rows_per_person,
-                schema=schema,
-                note=note,
-                time=now(),
-                user=user,
-                release=release,
-                files=(),
-                state="pending",
-                person=privacy.person or "",
-            )
+            entry = self._accepted(file.contents(connection), dataset, privacy)
+            entry = replace(entry, id=new_id(), schema=schema, note=note, time=now(), user=user, release=release)
             return replace(entry, number=file.put_entry(connection, entry))
 
     def check(self, dataset: str, privacy: Privacy) -> Account:
         """Refuse a release as `reserve` would at this moment, and return its account; nothing is booked."""
-        return self._accepted(self.contents(), dataset, privacy)
+        book = self.contents()
+        return names.find(book.accounts, self._accepted(book, dataset, privacy).dataset, str(self.path))
 
-    def _accepted(self, book: Contents, dataset: str, privacy: Privacy) -> Account:
+    def _accepted(self, book: Contents, dataset: str, privacy: Privacy) -> Entry:
+        """Return what would be booked for a promise, as far as it says it, or refuse it."""
         _check_terms(privacy.epsilon, "epsilon")
+        _check_terms(privacy.delta, "delta")
         account = names.find(book.accounts, dataset, str(self.path))
         entries = book.of(account.dataset)[0]
         _check_promise(account, entries, privacy)
-        spent = total(entries)
-        if spent + privacy.epsilon > account.cap:
-            raise BudgetError(_refusal(account, spent, privacy.epsilon))
-        if (spent + privacy.epsilon).denominator > LARGEST_ACCOUNT:
-            raise ArgumentError(
-                "epsilon would make the exact sum of the account too long to write. Use short decimals: 0.1, 0.25."
-            )
-        return account
+        entry = Entry(
+            number=0,
+            id="",
+            dataset=account.dataset,
+            epsilon=privacy.epsilon,
+            rows_per_person=privacy.rows_per_person,
+            schema="",
+            note="",
+            time="",
+            user="",
+            release="",
+            files=(),
+            state="pending",
+            person=privacy.person or "",
+            delta=privacy.delta,
+        )
+        _check_caps(account, entries, entry)
+        return entry
 
     def close(self, path: str | Path) -> Entry:
         """Turn the pending entry of a release into a spent one, given the file of the release; its digest is kept.
@@ -202,7 +208,7 @@ class Ledger:
             entries=len(both.entries) - len(mine.entries),
             raises=len(both.raises) - len(mine.raises),
             settled=sum(states.get(entry.id, entry.state) != entry.state for entry in both.entries),
-            over=tuple(a.dataset for a in both.accounts if total(both.of(a.dataset)[0]) > a.cap),
+            over=tuple(a.dataset for a in both.accounts if _is_over(a, both.of(a.dataset)[0])),
         )
 
     def migrate(self) -> None:
@@ -276,14 +282,20 @@ class Ledger:
         return book.of(names.find(book.accounts, dataset, str(self.path)).dataset)[1]
 
     def spent(self, dataset: str) -> Fraction:
-        """Return the sum of what counts: by sequential composition, the epsilon of all releases together."""
-        return total(self.history(dataset))
+        """Return the epsilon of all releases together that count: see `total`."""
+        book = self.contents()
+        account = names.find(book.accounts, dataset, str(self.path))
+        return total(book.of(account.dataset)[0], account.delta)
+
+    def spent_delta(self, dataset: str) -> Fraction:
+        """Return the sum of the deltas that count."""
+        return total_delta(self.history(dataset))
 
     def remaining(self, dataset: str) -> Fraction:
         """Return what is left below the cap; below 0 where books that were merged passed it together."""
         book = self.contents()
         account = names.find(book.accounts, dataset, str(self.path))
-        return account.cap - total(book.of(account.dataset)[0])
+        return account.cap - total(book.of(account.dataset)[0], account.delta)
 
 
 # ---------------------------------------------------------------------------------------------------- the checks
@@ -305,11 +317,13 @@ class _ReleaseFile:
                 f"{self.path} holds another release than the one of entry {entry.number}. Check the path."
             )
         account = next(account for account in book.accounts if account.dataset == entry.dataset)
-        if self.privacy != Privacy(entry.epsilon, account.neighbours, entry.rows_per_person, entry.person or None):
+        if self.privacy != Privacy(
+            entry.epsilon, account.neighbours, entry.rows_per_person, entry.person or None, entry.delta
+        ):
             raise ArgumentError(
-                f"Entry {entry.number} was booked with epsilon {fraction_text(entry.epsilon)}, '{account.neighbours}' "
-                f"and {_owner(entry.rows_per_person, entry.person)}, but {self.path} promises "
-                f"{fraction_text(self.privacy.epsilon)}, '{self.privacy.neighbours}' and "
+                f"Entry {entry.number} was booked with epsilon {_terms(entry.epsilon, entry.delta)}, "
+                f"'{account.neighbours}' and {_owner(entry.rows_per_person, entry.person)}, but {self.path} promises "
+                f"{_terms(self.privacy.epsilon, self.privacy.delta)}, '{self.privacy.neighbours}' and "
                 f"{_owner(self.privacy.rows_per_person, self.privacy.person or '')}: what is booked must be what is "
                 "spent. Nothing was changed."
             )
@@ -356,6 +370,38 @@ def _exact_cap(cap: Any) -> Fraction:
 def _check_terms(value: Fraction, name: str) -> None:
     if value.denominator > LARGEST_TERM:
         raise ArgumentError(f"{name} must have a denominator of at most 30 digits. Write it as a short decimal or p/q.")
+
+
+def _terms(epsilon: Fraction, delta: Fraction) -> str:
+    return fraction_text(epsilon) + (f" and delta {fraction_text(delta)}" if delta else "")
+
+
+def _is_over(account: Account, entries: list[Entry]) -> bool:
+    return total(entries, account.delta) > account.cap or total_delta(entries) > account.delta
+
+
+def _check_caps(account: Account, entries: list[Entry], asked: Entry) -> None:
+    """Refuse a release that would pass the cap of epsilon or that of delta."""
+    if asked.delta and not account.delta:
+        raise BudgetError(
+            f"The account of {account.dataset!r} was opened without a delta, so that all its releases are pure, and "
+            f"this one has delta {fraction_text(asked.delta)}. Leave --delta out. Whether a delta may be spent on data "
+            "is decided once, with `privmeasure ledger open --delta`. The data were not opened."
+        )
+    if (deltas := total_delta(entries)) + asked.delta > account.delta:
+        raise BudgetError(
+            f"A release at delta {fraction_text(asked.delta)} would pass what {account.dataset!r} may spend of it: "
+            f"{fraction_text(deltas)} of {fraction_text(account.delta)} is spent. Ask for a smaller delta, or none. "
+            "The data were not opened."
+        )
+    spent, then = total(entries, account.delta), total([*entries, asked], account.delta)
+    if then > account.cap:
+        raise BudgetError(_refusal(account, spent, asked.epsilon))
+    written = (then, total([*entries, asked]), deltas + asked.delta)
+    if max(value.denominator for value in written) > LARGEST_ACCOUNT:
+        raise ArgumentError(
+            "epsilon or delta would make the exact sum of the account too long to write. Use short decimals: 0.1, 1e-6."
+        )
 
 
 def _owner(most: int, person: str) -> str:

@@ -2,7 +2,7 @@
 
 Everything happens in one transaction of SQLite, which a process that is killed leaves undone. A book of an older format
 is read as it is. The first time that something is booked in it, it is migrated in the same transaction, after a copy
-was put beside it. Format 2 brought ids, users, times and digests, format 3 the column of persons.
+was put beside it. Format 2 brought ids, users, times and digests, format 3 the column of persons, format 4 deltas.
 """
 
 import os
@@ -21,27 +21,28 @@ from privmeasure.ledger.records import Account, Contents, Entry, Raise
 from privmeasure.origin import new_id
 from privmeasure.privacy import read_fraction
 
-LEDGER_FORMAT, FIRST = 3, 1
+LEDGER_FORMAT, FIRST = 4, 1
 APPLICATION = 0x70_6D_6C_67
 """Marks an SQLite file as one of ours ("pmlg")."""
 LOCK_PATIENCE = 60.0
 """Seconds to wait for another process that holds the file."""
 
 ACCOUNTS = """CREATE TABLE account (dataset TEXT PRIMARY KEY, cap TEXT NOT NULL, neighbours TEXT NOT NULL,
-    rows_per_person INTEGER NOT NULL, day TEXT NOT NULL) STRICT"""
+    rows_per_person INTEGER NOT NULL, day TEXT NOT NULL, delta TEXT NOT NULL DEFAULT '0') STRICT"""
 ENTRIES = """CREATE TABLE {name} (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     dataset TEXT NOT NULL REFERENCES account, epsilon TEXT NOT NULL, rows_per_person INTEGER NOT NULL,
     schema TEXT NOT NULL, note TEXT NOT NULL, time TEXT NOT NULL, user TEXT NOT NULL, release TEXT NOT NULL,
     files TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ('pending', 'spent', 'freed')),
-    person TEXT NOT NULL DEFAULT '') STRICT"""
+    person TEXT NOT NULL DEFAULT '', delta TEXT NOT NULL DEFAULT '0') STRICT"""
 RAISES = """CREATE TABLE raised (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     dataset TEXT NOT NULL REFERENCES account, before TEXT NOT NULL, cap TEXT NOT NULL, time TEXT NOT NULL,
     user TEXT NOT NULL, reason TEXT NOT NULL) STRICT"""
-ENTRY = "number, id, dataset, epsilon, rows_per_person, schema, note, time, user, release, files, state, person"
+ENTRY = "number, id, dataset, epsilon, rows_per_person, schema, note, time, user, release, files, state, person, delta"
 STORED_ENTRY = {
-    1: "number, '', dataset, epsilon, rows_per_person, schema, note, day, '', '', '', state, ''",
-    2: ENTRY.removesuffix("person") + "''",
-    3: ENTRY,
+    1: "number, '', dataset, epsilon, rows_per_person, schema, note, day, '', '', '', state, '', '0'",
+    2: ENTRY.removesuffix("person, delta") + "'', '0'",
+    3: ENTRY.removesuffix("delta") + "'0'",
+    4: ENTRY,
 }
 """What the entries of each format hold."""
 
@@ -138,13 +139,17 @@ def _migrate(path: Path, connection: sqlite3.Connection) -> None:
     Entries of the first format get random ids: ids that followed from what they say would make one of two entries that
     say the same.
     """
-    _keep_copy(path, _version(connection))
-    if has_ids(connection):
+    version = _version(connection)
+    _keep_copy(path, version)
+    connection.execute("ALTER TABLE account ADD COLUMN delta TEXT NOT NULL DEFAULT '0'")
+    if version == 2:
         connection.execute("ALTER TABLE entry ADD COLUMN person TEXT NOT NULL DEFAULT ''")
+    if has_ids(connection):
+        connection.execute("ALTER TABLE entry ADD COLUMN delta TEXT NOT NULL DEFAULT '0'")
     else:
         rows = _stored_entries(connection)
         connection.execute(ENTRIES.format(name="entry_new"))
-        marks = ", ".join("?" * 13)
+        marks = ", ".join("?" * 14)
         connection.executemany(
             f"INSERT INTO entry_new VALUES ({marks})", [(row[0], new_id(), *row[2:]) for row in rows]
         )
@@ -188,14 +193,18 @@ def _keep_copy(path: Path, version: int) -> None:
 
 def contents(connection: sqlite3.Connection) -> Contents:
     """Return all that a book holds, whatever its format."""
-    accounts = connection.execute("SELECT * FROM account ORDER BY rowid").fetchall()
-    first = _version(connection) == FIRST
+    first, present = _version(connection) == FIRST, _version(connection) == LEDGER_FORMAT
+    columns = "dataset, cap, neighbours, rows_per_person, day, " + ("delta" if present else "'0'")
+    accounts = connection.execute(f"SELECT {columns} FROM account ORDER BY rowid").fetchall()
     entries = _stored_entries(connection)
     columns = "id, dataset, before, cap, time, user, reason"
     raises = [] if first else connection.execute(f"SELECT {columns} FROM raised ORDER BY number").fetchall()
     with _edited():
         return Contents(
-            tuple(Account(row[0], read_fraction(row[1]), row[2], row[3], row[4]) for row in accounts),
+            tuple(
+                Account(row[0], read_fraction(row[1]), row[2], row[3], row[4], read_fraction(row[5]))
+                for row in accounts
+            ),
             tuple(_entry(row, first=first) for row in entries),
             tuple(Raise(_id(row[0]), row[1], read_fraction(row[2]), read_fraction(row[3]), *row[4:]) for row in raises),
         )
@@ -208,6 +217,7 @@ def _stored_entries(connection: sqlite3.Connection) -> list[Any]:
 def _entry(row: Sequence[Any], *, first: bool) -> Entry:
     values = list(row)
     values[1], values[3], values[10] = _id(row[1], first), read_fraction(row[3]), _digests(row[10])
+    values[13] = read_fraction(row[13])
     return Entry(*values)
 
 
@@ -218,10 +228,11 @@ def has_ids(connection: sqlite3.Connection) -> bool:
 
 def put_account(connection: sqlite3.Connection, account: Account) -> None:
     """Write an account, or its cap."""
-    values = (account.dataset, str(account.cap), account.neighbours, account.rows_per_person, account.day)
+    values: list[Any] = [account.dataset, str(account.cap), account.neighbours, account.rows_per_person, account.day]
+    values.append(str(account.delta))
     connection.execute(
-        "INSERT INTO account VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (dataset) DO UPDATE SET cap = excluded.cap, day = excluded.day",
+        "INSERT INTO account (dataset, cap, neighbours, rows_per_person, day, delta) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (dataset) DO UPDATE SET cap = excluded.cap, day = excluded.day, delta = excluded.delta",
         values,
     )
 
@@ -230,8 +241,9 @@ def put_entry(connection: sqlite3.Connection, entry: Entry) -> int:
     """Write an entry, or what may change of one that is there, and return its number."""
     values: list[Any] = [entry.id, entry.dataset, str(entry.epsilon), entry.rows_per_person, entry.schema, entry.note]
     values += [entry.time, entry.user, entry.release, " ".join(entry.files), entry.state, entry.person]
+    values.append(str(entry.delta))
     connection.execute(
-        f"INSERT INTO entry ({ENTRY}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+        f"INSERT INTO entry ({ENTRY}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
         "SET release = excluded.release, files = excluded.files, state = excluded.state",
         values,
     )

@@ -4,9 +4,9 @@ The union of entries and of raises by their random ids, so merging twice, or in 
 
 - An entry that both books have may have gone on in one of them: spent beats freed, which beats pending. In everything
   else that was booked the two must agree, or one of them was edited and nothing is merged.
-- An account that both have gets the smaller of the two present caps. A raise counts in the book where it was made:
-  after merging with a book that does not know it, the cap is the smaller one again, and the raise stays in the history.
-  Raise it once more, and then merge in the other direction.
+- An account that both have gets the smaller of the two present caps, of epsilon and of delta. A raise counts in the
+  book where it was made: after merging with a book that does not know it, the cap is the smaller one again, and the
+  raise stays in the history. Raise it once more, and then merge in the other direction.
 - Accounts must make the same promise. Names that are spelled differently but mean the same data set are one account,
   under the name of the book that is merged into.
 
@@ -86,7 +86,7 @@ def _account(mine: Account, other: Account) -> Account:
             f"{mine.rows_per_person} rows per person, and '{other.neighbours}' with up to {other.rows_per_person}. "
             "Their epsilons do not add up, and nothing was merged."
         )
-    return replace(mine, cap=min(mine.cap, other.cap), day=min(mine.day, other.day))
+    return replace(mine, cap=min(mine.cap, other.cap), delta=min(mine.delta, other.delta), day=min(mine.day, other.day))
 
 
 def _entry(mine: Entry, other: Entry) -> Entry:

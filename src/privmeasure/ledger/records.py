@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Literal
 
+from privmeasure.accounting import largest_rho, smallest_epsilon
 from privmeasure.privacy import Neighbours
 
 State = Literal["pending", "spent", "freed"]
@@ -17,17 +18,18 @@ LONGEST_NAME, LONGEST_NOTE = 100, 500
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A data set with its cap, and what its epsilons promise."""
+    """A data set with its cap, and what its epsilons promise; `delta` caps the sum of deltas, 0 forbids them."""
 
     dataset: str
     cap: Fraction
     neighbours: Neighbours
     rows_per_person: int
     day: str
+    delta: Fraction = Fraction(0)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; fractions as "p/q"."""
-        return asdict(self) | {"cap": str(self.cap)}
+        return asdict(self) | {"cap": str(self.cap), "delta": str(self.delta)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Entry:
     files: tuple[str, ...]
     state: State
     person: str = ""
+    delta: Fraction = Fraction(0)
 
     @property
     def counts(self) -> bool:
@@ -61,7 +64,17 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; fractions as "p/q"."""
-        return asdict(self) | {"epsilon": str(self.epsilon), "files": list(self.files)}
+        return asdict(self) | {"epsilon": str(self.epsilon), "delta": str(self.delta), "files": list(self.files)}
+
+    @property
+    def rho(self) -> Fraction | None:
+        """What it costs in zCDP: epsilon^2 / 2 of a pure release, the rho that a release with a delta has spent.
+
+        None of one that was made elsewhere, whatever made it: an epsilon and a delta alone say nothing of rho.
+        """
+        if not self.delta:
+            return self.epsilon**2 / 2
+        return largest_rho(self.epsilon, self.delta) if self.release else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +107,32 @@ class Contents:
         return [e for e in self.entries if e.dataset == dataset], [r for r in self.raises if r.dataset == dataset]
 
 
-def total(entries: Iterable[Entry]) -> Fraction:
-    """Return the sum of what counts: by sequential composition, the epsilon of all releases together."""
-    return sum((entry.epsilon for entry in entries if entry.counts), Fraction(0))
+def total(entries: Iterable[Entry], delta: Fraction = Fraction(0)) -> Fraction:
+    """Return the epsilon of all releases together that count, at the delta of their account.
+
+    By sequential composition the sum of their epsilons; where some have a delta, what the sum of their rho costs, if
+    that is less. Those whose rho is not known add their epsilons to it, and take their deltas off what it has. Either
+    bound holds of releases that were planned together. Of releases that were chosen after seeing earlier ones both hold
+    at once with twice the delta: docs/proofs/gaussian.md.
+
+    Examples:
+        >>> pure = Entry(1, "", "d", Fraction(1, 2), 1, "", "", "", "", "", (), "spent")
+        >>> total([pure, pure])
+        Fraction(1, 1)
+    """
+    counted = [entry for entry in entries if entry.counts]
+    plain = sum((entry.epsilon for entry in counted), Fraction(0))
+    known = [rho for entry in counted if (rho := entry.rho) is not None]
+    others = [entry for entry in counted if entry.rho is None]
+    left = delta - total_delta(others)
+    if left <= 0 or total_delta(counted) == 0 or len(known) < 2:
+        return plain
+    return min(plain, sum((e.epsilon for e in others), smallest_epsilon(sum(known, Fraction(0)), left)))
+
+
+def total_delta(entries: Iterable[Entry]) -> Fraction:
+    """Return the sum of the deltas that count."""
+    return sum((entry.delta for entry in entries if entry.counts), Fraction(0))
 
 
 def now() -> str:

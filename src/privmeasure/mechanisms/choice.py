@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Floats
+from privmeasure.mechanisms.exponential import exponential_choice
 from privmeasure.mechanisms.tree import add_noise
 from privmeasure.model.graph import Model
 from privmeasure.model.pairs import Pair
@@ -180,7 +181,7 @@ class TruePairs:
         component, tree = np.arange(len(self._columns)), list[int]()
         while len(tree) < plan.tree_pairs:
             able = self._among(np.flatnonzero(component[first] != component[second]), len(tree), plan.tree_pairs)
-            t = int(able[self._noisy_max(scores[able], key, len(tree))])
+            t = int(able[self._winner(scores[able], key, len(tree))])
             tree.append(t)
             component[component == component[second[t]]] = component[first[t]]
         return tree
@@ -212,7 +213,7 @@ class TruePairs:
         left[list(tree)] = False
         while len(extra) < self._plan.extra_pairs:
             able = self._among(np.flatnonzero(left), len(extra), self._plan.extra_pairs, beside)
-            t = int(able[self._noisy_max(scores[able], key, len(tree) + len(extra))])
+            t = int(able[self._winner(scores[able], key, len(tree) + len(extra))])
             extra.append(t)
             left[t] = False
         return extra
@@ -243,9 +244,12 @@ class TruePairs:
         most = {j for j in sorted(told, key=lambda j: -told[j])[:BESIDE] if told[j] > 0}
         return np.array([bool(most.intersection(pair)) for pair in self._names], bool) if most else None
 
-    def _noisy_max(self, scores: NDArray[np.int64], key: Key, round_: int) -> int:
-        """Return the winner of one round: e_s-DP, with fresh noise."""
-        return noisy_max(scores, privacy=self._plan.privacy, budget=self._plan.round_budget, key=key, round_=round_)
+    def _winner(self, scores: NDArray[np.int64], key: Key, round_: int) -> int:
+        """Return the winner of one round: e_s-DP, or with a delta e_s-zCDP, with fresh noise."""
+        plan = self._plan
+        if plan.privacy.delta:
+            return exponential_choice(scores, scale=plan.selection_scale, key=key, round_=round_, part=PART)
+        return noisy_max(scores, privacy=plan.privacy, budget=plan.round_budget, key=key, round_=round_)
 
     # ------------------------------------------------------------------------------------------------- tables
 
@@ -258,7 +262,7 @@ class TruePairs:
         """Return the most groups of the two columns of a pair in its table: public."""
         one, two = (self._columns[j] for j in self._names[t])
         cells, listed = (len(one.margin), len(two.margin)), (one.listed, two.listed)
-        return table_sides(cells, listed, self._plan.pair_sides[layer])
+        return table_sides(cells, listed, self._plan.pair_sides[layer], self._plan.list_room)
 
     def _true(self, t: int, sides: tuple[int, int]) -> NDArray[np.int64]:
         """Return the PRIVATE counts of a pair on public groups: sums of disjoint cells, so still a histogram."""
@@ -295,7 +299,7 @@ class TruePairs:
         (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, sides)
         true, part = self._true(t, sides), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
         noisy = add_noise(true.ravel(), 0, law_of(self._plan.law, scale), key, part, 1).reshape(true.shape)
-        return Pair(i, j, rows, columns, noisy, scale)
+        return Pair(i, j, rows, columns, noisy, scale, self._plan.law)
 
     def __repr__(self) -> str:
         """Show nothing."""

@@ -14,10 +14,9 @@ public values and earlier releases, so the steps compose adaptively and their pr
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 
@@ -43,7 +42,7 @@ from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_t
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank, strangers
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.law import LAPLACE, LawName, check_scale
+from privmeasure.noise.law import LawName, check_scale, facts_of
 from privmeasure.origin import Origin
 from privmeasure.plans.column_schedule import (
     Split,
@@ -56,9 +55,10 @@ from privmeasure.plans.column_schedule import (
     split_over,
 )
 from privmeasure.plans.columns import MOST_COLUMNS, ColumnPlan, rows_error
+from privmeasure.plans.laws import REFERENCE_ROWS, choose_law
 from privmeasure.plans.plan import RowsAre
 from privmeasure.plans.recipe import PLAIN
-from privmeasure.plans.tuning import TUNED, Tuning
+from privmeasure.plans.tuning import GAUSSIAN_TUNED, TUNED, Tuning
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
@@ -97,8 +97,6 @@ class ColumnTree:
         (2, 1, Fraction(1, 1))
     """
 
-    law: ClassVar[LawName] = LAPLACE
-
     domain: Product
     privacy: Privacy
     rows: int | None = None
@@ -106,6 +104,8 @@ class ColumnTree:
     facts: tuple[Fact, ...] = ()
     targets: tuple[int, ...] = ()
     tuning: Tuning = TUNED
+    why: str = field(default="", init=False, compare=False)
+    """Why the noise has its law, where a delta was offered."""
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
@@ -121,6 +121,10 @@ class ColumnTree:
             raise ArgumentError(f"targets must be numbers of factors of the domain, got {self.targets!r}.")
         if not isinstance(self.tuning, Tuning):
             raise ArgumentError(f"tuning must be a Tuning, got {self.tuning!r}. Leave it out if in doubt.")
+        chosen, why = choose_law(self.privacy, self._noise)
+        object.__setattr__(self, "tuning", self._tuned(chosen) if why else self.tuning)
+        object.__setattr__(self, "privacy", chosen)
+        object.__setattr__(self, "why", why)
         for rows in (1, 2**52):  # shares fall or rise with the rows: if both ends are within reach, all between are
             self.plan(rows)
 
@@ -135,6 +139,28 @@ class ColumnTree:
     def _apart(self) -> Mapping[int, Masks]:
         """For a column and a level, the sets of cells that facts tell apart."""
         return apart(self.facts, self.spaces)
+
+    @property
+    def law(self) -> LawName:
+        """The law of the noise."""
+        return self.privacy.law
+
+    def _tuned(self, privacy: Privacy) -> Tuning:
+        """Return the tuning for the law of a promise, unless another one than the usual two was given."""
+        if self.tuning not in (TUNED, GAUSSIAN_TUNED):
+            return self.tuning
+        return GAUSSIAN_TUNED if privacy.delta else TUNED
+
+    def _noise(self, privacy: Privacy) -> float:
+        """Return about how much noise all columns would have together: cells times E|noise|, summed up."""
+        rows = self.rows or REFERENCE_ROWS
+        split = split_over(self.spaces, privacy, rows, buy_size=self._buys_size, tuning=self._tuned(privacy))
+        budgets = (next(iter(levels.items()), None) for levels in split.columns)  # of a number, its coarse cells
+        return sum(
+            space.size(first[0]) * facts_of(privacy.law, privacy.scale(first[1])).size
+            for space, first in zip(self.spaces, budgets, strict=True)
+            if first
+        )
 
     @property
     def _buys_size(self) -> bool:
@@ -178,6 +204,8 @@ class ColumnTree:
             pair_sides=pairs.sides,
             diameter=self.domain.diameter(0),
             law=self.law,
+            why=self.why,
+            list_room=self.tuning.list_room if any(map(is_listed, varied)) else 1,
             memory_bytes=12 * pair_cells(varied, pairs.sides[0], self.tuning)  # 12 bytes per cell of every pair
             + sum(column.memory_bytes for column in columns),
         )
@@ -245,7 +273,7 @@ class ColumnTree:
         PRIVATE: the number of rows is read here and nowhere else. Under "replace" it is public; else it is read only
         to be released with noise Lap_Z(D / e_0), which is e_0-DP as a person owns at most D rows.
         """
-        public, budget = self.privacy.rows_are_public, self.privacy.epsilon
+        public, budget = self.privacy.rows_are_public, self.privacy.budget
         if not public:
             split = self._split(self.rows or 1)  # what the size costs does not depend on the rows
             if not (budget := split.size):

@@ -10,9 +10,9 @@ Algorithm 4 of the paper, step by step, and where each step lives:
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Source
 from privmeasure.domains import Box, Domain, Integers, check_own
@@ -20,10 +20,11 @@ from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.law import LAPLACE, LARGEST_SCALE, LawName, check_scale
+from privmeasure.noise.law import LARGEST_SCALE, LawName, check_scale
 from privmeasure.origin import Origin
 from privmeasure.plans.bounds import Kept, hvz, t1, t2, t3, t5, t6, t7
-from privmeasure.plans.compare import flat_bound
+from privmeasure.plans.compare import flat_bound, tree_bound
+from privmeasure.plans.laws import REFERENCE_ROWS, choose_law
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.recipe import DEFAULT, PLAIN, Recipe, RuleName, paper
 from privmeasure.plans.schedule import (
@@ -68,8 +69,6 @@ class PMM:
         (13, (4, 7, 10, 13), Fraction(1, 1))
     """
 
-    law: ClassVar[LawName] = LAPLACE
-
     domain: Domain
     privacy: Privacy
     recipe: Recipe = DEFAULT
@@ -77,6 +76,8 @@ class PMM:
     rows: int | None = None
     max_cells: int = MAX_CELLS
     threads: int | None = None
+    why: str = field(default="", init=False, compare=False)
+    """Why the noise has its law, where a delta was offered."""
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
@@ -102,10 +103,13 @@ class PMM:
         thread_count(self.threads)
         if self.recipe.rule == "isotonic":
             self._check_isotonic()
+        chosen, why = choose_law(self.privacy, self._price)
+        object.__setattr__(self, "privacy", chosen)
+        object.__setattr__(self, "why", why)
         if self._plan_is_fixed:
             self._plan(self.rows or 1, "assumed")  # refuses scales out of reach now, not after the budget is spent
         elif not self.privacy.rows_are_public:
-            check_scale(self.privacy.scale(self.privacy.epsilon * root_share(self.recipe.schedule, self.privacy)))
+            check_scale(self.privacy.scale(self.privacy.budget * root_share(self.recipe.schedule, self.privacy)))
 
     def _check_isotonic(self) -> None:
         if not (isinstance(self.domain, Integers) or (isinstance(self.domain, Box) and self.domain.width == 1)):
@@ -137,6 +141,26 @@ class PMM:
     # ------------------------------------------------------------------------------------------------- planning
 
     @property
+    def law(self) -> LawName:
+        """The law of the noise."""
+        return self.privacy.law
+
+    def _price(self, privacy: Privacy) -> float:
+        """Return about what would be guaranteed: by the default recipe, the paper's, or at a depth that is given."""
+        rows, schedule = self.rows or REFERENCE_ROWS, self.recipe.schedule
+        if self.depth is None and schedule != "every level":
+            return tree_bound(self.domain, privacy, rows, self.recipe.placement, root_first=self.rows is None).value
+        depth = paper_depth(self.domain, privacy, rows, self._limit) if self.depth is None else self.depth
+        depth = useful_depth(self.domain, depth)
+        lazy, root_first = 1 << depth > self.max_cells, not self._plan_is_fixed
+        scales = tree_scales(schedule, self.domain, privacy, depth, lazy=lazy, root_first=root_first)
+        if schedule == "every level":
+            return t1(self.domain, scales, rows, self.domain.diameter(depth), law=privacy.law)
+        blue, estimated = self.recipe.inference == "blue" and not lazy, self._estimated(lazy=lazy)
+        rho = self.domain.diameter(depth)
+        return t2(self.domain, scales, depth, rows, rho, blue=blue, estimated=estimated, law=privacy.law)
+
+    @property
     def _plan_is_fixed(self) -> bool:
         """Whether depth and budgets are known before anything is released."""
         return self.depth is not None or self.rows is not None
@@ -156,6 +180,7 @@ class PMM:
             rows_are=rows_are,
             depth=depth,
             law=self.law,
+            why=self.why,
             bounds=self._bounds(scales, depth, rows, planned, lazy=lazy),
             memory_bytes=self._memory(depth, rows, lazy=lazy),
             lazy=lazy,
@@ -194,7 +219,7 @@ class PMM:
                 root_first=root_first,
                 anchor=self._anchor(depth, rows),
             )
-            smallest = min(budgets.values(), default=self.privacy.epsilon)
+            smallest = min(budgets.values(), default=self.privacy.budget)
             if self.depth is not None or depth == 0 or self.privacy.scale(smallest) <= LARGEST_SCALE:
                 break
             depth -= 1  # a tiny epsilon: fewer levels, so that the chosen scales are within reach
@@ -223,11 +248,12 @@ class PMM:
         estimated = self._estimated(lazy=lazy)
         bounds = []
         if all(level in scales for level in range(1, depth + 1)) and not blue:
-            bounds.append(Bound("HVZ23", hvz(domain, scales, depth, rows), True, "the paper's, constant corrected"))
-            bounds.append(Bound("T1", t1(domain, scales, rows, rho), True, "any comparable rule"))
+            if not privacy.delta:  # the paper's constant is that of Laplace noise
+                bounds.append(Bound("HVZ23", hvz(domain, scales, depth, rows), True, "the paper's, constant corrected"))
+            bounds.append(Bound("T1", t1(domain, scales, rows, rho, law=self.law), True, "any comparable rule"))
         else:
             literal = useful_depth(domain, paper_depth(domain, privacy, rows, min(DEEPEST_DEPTH, domain.deepest)))
-            theirs = tree_scales("every level", domain, privacy, literal, lazy=False, root_first=False)
+            theirs = tree_scales("every level", domain, privacy.pure, literal, lazy=False, root_first=False)
             about = f"of PMM.paper at its depth {literal}, for comparison"
             bounds.append(Bound("HVZ23", hvz(domain, theirs, literal, rows), False, about))
             bounds.append(Bound("T1", t1(domain, theirs, rows, domain.diameter(literal)), False, about))
@@ -235,13 +261,13 @@ class PMM:
             bounds.append(
                 Bound(
                     "T3",
-                    t3(domain, scales, depth, rows, rho, estimated=estimated),
+                    t3(domain, scales, depth, rows, rho, estimated=estimated, law=self.law),
                     True,
                     "isotonic distribution function",
                 )
             )
         if self.recipe.shrinkage == "groups" and not lazy:
-            value = t6(domain, scales, depth, rows, rho, estimated=estimated)
+            value = t6(domain, scales, depth, rows, rho, estimated=estimated, law=self.law)
             kept = self._kept(scales, depth, planned, lazy=lazy)
             about = "signed differences, shrunk, best linear inference" + ("" if kept is None else ", if always kept")
             bounds.append(Bound("T6", value, kept is None, about))
@@ -249,13 +275,13 @@ class PMM:
                 value = replace(kept, rows=rows).guarantee
                 bounds.append(Bound("T7", value, True, "kept near what was measured, else the closest measure"))
         elif self.recipe.rule == "signed":
-            value = t2(domain, scales, depth, rows, rho, blue=blue, estimated=estimated)
+            value = t2(domain, scales, depth, rows, rho, blue=blue, estimated=estimated, law=self.law)
             if self.depth is None and blue and self.recipe.schedule != "every level":  # as the depth was chosen
                 least = min(depth_guarantees(self.recipe.schedule, domain, privacy, rows, self._limit))
                 value = max(value, PATIENCE * least)
             bounds.append(Bound("T2", value, True, "signed differences" + (", best linear inference" if blue else "")))
         if isinstance(domain, Box) and self.recipe.rule in ("signed", "isotonic"):
-            value = t5(domain, scales, depth, rows, blue=blue, estimated=estimated)
+            value = t5(domain, scales, depth, rows, blue=blue, estimated=estimated, law=self.law)
             bounds.append(Bound("T5", value, False, "of the raw estimate, spread over cells, before it is consistent"))
         bounds.append(flat_bound(domain, privacy, rows, self.recipe.placement, root_first=self.rows is None))
         return tuple(bounds)
@@ -267,13 +293,14 @@ class PMM:
         """
         if self.recipe.shrinkage != "groups" or lazy or not isinstance(self.domain, Box):
             return None
-        return t7(self.domain, scales, self._anchor(depth, planned), planned, estimated=self._estimated(lazy=lazy))
+        estimated = self._estimated(lazy=lazy)
+        return t7(self.domain, scales, self._anchor(depth, planned), planned, estimated=estimated, law=self.law)
 
     # ------------------------------------------------------------------------------------------------- the gate
 
     def _release(self, source: Source, key: Key, progress: Progress) -> CellMeasure:
         counts: CellCounts | None = None
-        root = self.privacy.epsilon * root_share(self.recipe.schedule, self.privacy)
+        root = self.privacy.budget * root_share(self.recipe.schedule, self.privacy)
         lazy = False
         if self._plan_is_fixed:
             plan = self._plan(self.rows or 1, "public")

@@ -6,9 +6,8 @@ metric but no natural tree, and for few rows.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,12 @@ from privmeasure.mechanisms.base import gate, public_total, whole_rows
 from privmeasure.mechanisms.tree import add_noise, keep_counts
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
-from privmeasure.noise.law import LAPLACE, LawName, check_scale
+from privmeasure.noise.law import LawName, check_scale
 from privmeasure.origin import Origin
 from privmeasure.plans.bounds import flat
-from privmeasure.plans.compare import flat_budgets, flat_distance, tree_bound
+from privmeasure.plans.compare import flat_bound, flat_budgets, flat_distance, tree_bound
 from privmeasure.plans.complexity import diameter, discrete_norms
+from privmeasure.plans.laws import REFERENCE_ROWS, choose_law
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.recipe import PlacementName
 from privmeasure.plans.schedule import DEEPEST_DEPTH, ROOT_SHARE, flat_level, useful_depth
@@ -54,14 +54,14 @@ class PSMM:
         (12, 4096, Fraction(1, 1))
     """
 
-    law: ClassVar[LawName] = LAPLACE
-
     domain: Domain
     privacy: Privacy
     depth: int | None = None
     rows: int | None = None
     placement: PlacementName = "uniform"
     threads: int | None = None
+    why: str = field(default="", init=False, compare=False)
+    """Why the noise has its law, where a delta was offered."""
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
@@ -79,6 +79,9 @@ class PSMM:
             value = getattr(self, name)
             object.__setattr__(self, name, value if value is None else int(value))
         thread_count(self.threads)
+        chosen, why = choose_law(self.privacy, self._price)
+        object.__setattr__(self, "privacy", chosen)
+        object.__setattr__(self, "why", why)
         for budget in self._budgets(1).values():
             check_scale(self.privacy.scale(budget))
 
@@ -124,6 +127,19 @@ class PSMM:
     # ------------------------------------------------------------------------------------------------- planning
 
     @property
+    def law(self) -> LawName:
+        """The law of the noise."""
+        return self.privacy.law
+
+    def _price(self, privacy: Privacy) -> float:
+        """Return about what would be guaranteed."""
+        rows, exact = self.rows or REFERENCE_ROWS, privacy.rows_are_public
+        if self.depth is None:
+            return flat_bound(self.domain, privacy, rows, self.placement, root_first=self.rows is None).value
+        scales = {j: privacy.scale(b) for j, b in flat_budgets(privacy, self.depth, root_first=False).items()}
+        return flat(self.domain, scales, self.depth, rows, self._rho(self.depth), exact_total=exact, law=privacy.law)
+
+    @property
     def _buys_rows(self) -> bool:
         """Whether a noisy number of rows is bought first, to choose the level from."""
         return not self.privacy.rows_are_public and self.depth is None and self.rows is None
@@ -138,7 +154,9 @@ class PSMM:
             level = flat_level(self.domain, self.privacy, fixed, most_cells(self.domain))
         budgets = self._budgets(level)
         scales = {measured: self.privacy.scale(budget) for measured, budget in budgets.items()}
-        value = flat(self.domain, scales, level, rows, self._rho(level), exact_total=self.privacy.rows_are_public)
+        value = flat(
+            self.domain, scales, level, rows, self._rho(level), exact_total=self.privacy.rows_are_public, law=self.law
+        )
         other = tree_bound(self.domain, self.privacy, rows, self.placement, root_first=self.rows is None)
         return tree_plan(
             "psmm",
@@ -149,6 +167,7 @@ class PSMM:
             rows_are=rows_are,
             depth=level,
             law=self.law,
+            why=self.why,
             bounds=(Bound("PSMM", value, True, "closest measure; noise bounded along axes or the tree"), other),
             memory_bytes=64 * self.domain.size(level),
         )
@@ -188,7 +207,7 @@ class PSMM:
         rows_are: RowsAre = "released"
         if self.privacy.rows_are_public or self._buys_rows:
             true = source.count([Partition(())])[0].total if counts is None else counts.total
-            released, rows_are = public_total(true, self.privacy, self.privacy.epsilon * ROOT_SHARE, self.law, key)
+            released, rows_are = public_total(true, self.privacy, self.privacy.budget * ROOT_SHARE, self.law, key)
             total = max(1, released)
         level = self._plan(total or 1, rows_are).depth
         space = space or self._space(level)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privmeasure.domains import Floats
 from privmeasure.estimates.linear import noise_variance
 from privmeasure.model.ranks import Groups
+from privmeasure.noise.law import LAPLACE, LawName
 from privmeasure.rounding import TINY
 
 NOISE_SHARE = 0.7
@@ -39,7 +40,7 @@ ROUNDS = 15
 class Pair:
     """Two columns and the noisy counts of their table; `first_groups[r]` is the row of rank cell r, and so on.
 
-    Notation:   scale of the noise Lap_Z(scale) of every cell
+    Notation:   scale and law of the noise of every cell
     """
 
     first: int
@@ -48,6 +49,7 @@ class Pair:
     second_groups: Groups
     noisy: NDArray[np.int64]
     scale: Fraction
+    law: LawName = LAPLACE
 
 
 def pair_table(pair: Pair, first_margin: Floats, second_margin: Floats, total: float) -> Floats:
@@ -62,7 +64,7 @@ def pair_table(pair: Pair, first_margin: Floats, second_margin: Floats, total: f
         for groups, margin in ((pair.first_groups, first_margin), (pair.second_groups, second_margin))
     )
     independent = np.outer(rows, columns) / max(total, TINY)
-    deviation = NOISE_SHARE * math.sqrt(noise_variance(pair.scale))
+    deviation = NOISE_SHARE * math.sqrt(noise_variance(pair.scale, pair.law))
     smooth = independent + shrink_matrix(centre(pair.noisy - independent), deviation)
     table = simplex(smooth.ravel(), total).reshape(smooth.shape)
     table = np.where(table.sum(axis=1, keepdims=True) > 0, table, independent)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+from privmeasure.noise.gaussian import discrete_gaussian
 from privmeasure.noise.laplace import discrete_laplace
-from privmeasure.noise.law import LAPLACE, Law, LawName
+from privmeasure.noise.law import GAUSSIAN, LAPLACE, Law, LawName
 
-LAWS: Mapping[LawName, Callable[[Fraction], Law]] = {LAPLACE: discrete_laplace}
+LAWS: Mapping[LawName, Callable[[Fraction], Law]] = {LAPLACE: discrete_laplace, GAUSSIAN: discrete_gaussian}
 """How each law is made ready."""
 
 

@@ -16,6 +16,7 @@ from privmeasure.domains import Box, Domain
 from privmeasure.estimates.acceptance import ROW_UNITS, level_of_search, side_of_cut
 from privmeasure.estimates.linear import level_variances, noise_variance
 from privmeasure.estimates.shrinkage import FEWEST
+from privmeasure.noise.law import LAPLACE, LawName, facts_of
 from privmeasure.transport.cells import corner_distance
 
 Scales = Mapping[int, Fraction]
@@ -33,19 +34,29 @@ def hvz(domain: Domain, scales: Scales, depth: int, rows: int) -> float:
     return 2 * math.sqrt(2) * noise / rows + domain.diameter(depth)
 
 
-def t1(domain: Domain, scales: Scales, rows: int, rho: float) -> float:
+def t1(domain: Domain, scales: Scales, rows: int, rho: float, *, law: LawName = LAPLACE) -> float:
     """Return T1: (1/n) [sigma_0 Delta_0 + (3/2) sum_(j>=1) sigma_j Delta_(j-1)] + rho, for any comparable rule.
 
-    Needs every level measured and no inference. E max(|l0|, |l1|) <= (3/2) sigma for two independent Lap_Z(sigma).
+    Needs every level measured and no inference. E max(|l0|, |l1|) <= (3/2) sigma for two independent Lap_Z(sigma); for
+    Gaussian noise it is 2 / sqrt(pi), and E|l| <= sqrt(2/pi) sigma.
 
     References: T1 of docs/mathematics.md, sharpening [HVZ23]
     """
-    root = float(scales.get(0, 0)) * domain.diameter(0)
+    root = facts_of(law, scales[0]).size * domain.diameter(0) if 0 in scales else 0.0
     noise = sum(float(scale) * domain.total_diameter(level - 1) for level, scale in scales.items() if level > 0)
-    return (root + 1.5 * noise) / rows + rho
+    return (root + facts_of(law, Fraction(1)).larger * noise) / rows + rho
 
 
-def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, estimated: bool = False) -> float:
+def t3(
+    domain: Domain,
+    scales: Scales,
+    depth: int,
+    rows: int,
+    rho: float,
+    *,
+    estimated: bool = False,
+    law: LawName = LAPLACE,
+) -> float:
     """Return T3, the bound of the isotonic rule on an interval cut into equal cells.
 
         (1/n) [sqrt(2/pi) sqrt(sum_j V_j (1 + 2 4^-(r-j+1)) / 12) + sigma_0 / 2 + 1/2] + rho,  in diameters.
@@ -55,13 +66,13 @@ def t3(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, est
 
     References: T3 of docs/mathematics.md
     """
-    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    measured = {level: noise_variance(scale, law) for level, scale in scales.items()}
     noise = 0.0
     if depth > 0:
         variance = level_variances(measured, depth, blue=True)
         levels = range(1, depth + 1)
         noise = math.sqrt(sum(2 * variance[j] * (1 + 2 * 4.0 ** -(depth - j + 1)) / 12 for j in levels))
-    total = math.sqrt(2 / math.pi) * noise + total_error(scales, depth, estimated=estimated) / 2 + 0.5
+    total = math.sqrt(2 / math.pi) * noise + total_error(scales, depth, estimated=estimated, law=law) / 2 + 0.5
     return domain.diameter(0) * total / rows + rho
 
 
@@ -75,6 +86,7 @@ def t2(
     blue: bool,
     estimated: bool = False,
     coarser: bool = True,
+    law: LawName = LAPLACE,
 ) -> float:
     """Return T2: (1/n) [sigma_0 Delta_0 + sum_(j>=1) Delta_(j-1) (E_j + 1) / 2] + rho, for the signed rule.
 
@@ -86,8 +98,8 @@ def t2(
 
     References: T2 of docs/mathematics.md
     """
-    measured = {level: noise_variance(scale) for level, scale in scales.items()}
-    total = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
+    measured = {level: noise_variance(scale, law) for level, scale in scales.items()}
+    total = total_error(scales, depth, estimated=estimated, law=law) * domain.diameter(0)
     least = math.inf
     if depth > 0:
         variance = level_variances(measured, depth, blue=blue)
@@ -96,12 +108,21 @@ def t2(
                 least = min(least, total / rows + domain.diameter(level - 1))
             error = math.sqrt(2 / math.pi * 2 * variance[level])
             if not blue and level in scales:
-                error = min(error, 1.5 * float(scales[level]))
+                error = min(error, facts_of(law, scales[level]).larger)
             total += domain.total_diameter(level - 1) * (error + 1) / 2
     return min(least, total / rows + rho)
 
 
-def t6(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, estimated: bool = True) -> float:
+def t6(
+    domain: Domain,
+    scales: Scales,
+    depth: int,
+    rows: int,
+    rho: float,
+    *,
+    estimated: bool = True,
+    law: LawName = LAPLACE,
+) -> float:
     """Return T6, the bound of shrunk differences: T2 with factors on the noise of its levels.
 
         (1/n) [E|N - n| D + sum_(j>=1) (Delta_(j-1) + K_j phi_j sqrt(2/pi) sqrt(V_j)) / 2] + rho
@@ -112,8 +133,8 @@ def t6(domain: Domain, scales: Scales, depth: int, rows: int, rho: float, *, est
 
     References: T6 of docs/mathematics.md
     """
-    total = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
-    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    total = total_error(scales, depth, estimated=estimated, law=law) * domain.diameter(0)
+    measured = {level: noise_variance(scale, law) for level, scale in scales.items()}
     if depth > 0:
         variance = level_variances(measured, depth, blue=True)
         for level in range(1, depth + 1):
@@ -130,7 +151,7 @@ ANY_GROUPS = 1 + math.sqrt(math.pi / 2)
 """What shrinkage may do to the noise of T2, whatever the groups and the forecasts are."""
 
 
-def total_error(scales: Scales, depth: int, *, estimated: bool) -> float:
+def total_error(scales: Scales, depth: int, *, estimated: bool, law: LawName = LAPLACE) -> float:
     """Return a bound of E|N - n| for a noisy number of rows: 0 if it is public.
 
     That of level 0 alone, sigma_0, or, for the best linear estimate from all levels, sqrt(2/pi) of its deviation; and
@@ -139,12 +160,21 @@ def total_error(scales: Scales, depth: int, *, estimated: bool) -> float:
     if 0 not in scales:
         return 0.0
     if not estimated or depth == 0:
-        return float(scales[0])
-    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+        return facts_of(law, scales[0]).size
+    measured = {level: noise_variance(scale, law) for level, scale in scales.items()}
     return math.sqrt(2 / math.pi * level_variances(measured, depth, blue=True)[0]) + 0.5
 
 
-def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool, estimated: bool = False) -> float:
+def t5(
+    domain: Box,
+    scales: Scales,
+    depth: int,
+    rows: int,
+    *,
+    blue: bool,
+    estimated: bool = False,
+    law: LawName = LAPLACE,
+) -> float:
     """Return T5: (1/n) [sqrt(sum_j V_j R_j^2 / 12) + sigma_0 D] + s, for the raw estimate spread over its cells.
 
     It bounds the expected d_BL between the data and the signed measure that the estimates are before they are made
@@ -154,16 +184,16 @@ def t5(domain: Box, scales: Scales, depth: int, rows: int, *, blue: bool, estima
 
     References: T5 of docs/mathematics.md
     """
-    root = total_error(scales, depth, estimated=estimated) * domain.diameter(0)
-    norm = spread_norm(domain, difference_variances(scales, depth, blue=blue), depth)
+    root = total_error(scales, depth, estimated=estimated, law=law) * domain.diameter(0)
+    norm = spread_norm(domain, difference_variances(scales, depth, blue=blue, law=law), depth)
     return (norm + root) / rows + corner_distance(domain, depth)
 
 
-def difference_variances(scales: Scales, depth: int, *, blue: bool) -> list[float]:
+def difference_variances(scales: Scales, depth: int, *, blue: bool, law: LawName = LAPLACE) -> list[float]:
     """Return V_j = 2 C_j of the levels 1, ..., depth of an even tree, and 0 for level 0, which is known or apart."""
     if depth == 0:
         return [0.0]
-    measured = {level: noise_variance(scale) for level, scale in scales.items()}
+    measured = {level: noise_variance(scale, law) for level, scale in scales.items()}
     return [0.0] + [2 * variance for variance in level_variances(measured, depth, blue=blue)[1:]]
 
 
@@ -252,7 +282,7 @@ class Kept:
         return self.noise / self.rows + self.size
 
 
-def t7(domain: Box, scales: Scales, anchor: int, rows: int, *, estimated: bool = True) -> Kept:
+def t7(domain: Box, scales: Scales, anchor: int, rows: int, *, estimated: bool = True, law: LawName = LAPLACE) -> Kept:
     """Return T7: a release within `allowed` of the raw estimate is kept, else the closest measure takes its place.
 
         (1/n) [m + A + w / sqrt2 + t / 2 + s] + delta,   A = m + R + s
@@ -265,15 +295,20 @@ def t7(domain: Box, scales: Scales, anchor: int, rows: int, *, estimated: bool =
 
     References: T7 of docs/mathematics.md; docs/proofs/accuracy.md
     """
-    return _t7(domain, tuple(sorted(scales.items())), anchor, rows, estimated)
+    return _t7(domain, tuple(sorted(scales.items())), anchor, rows, estimated, law)
 
 
 @lru_cache(maxsize=128)
 def _t7(
-    domain: Box, measured_scales: tuple[tuple[int, Fraction], ...], anchor: int, rows: int, estimated: bool
+    domain: Box,
+    measured_scales: tuple[tuple[int, Fraction], ...],
+    anchor: int,
+    rows: int,
+    estimated: bool,
+    law: LawName,
 ) -> Kept:
-    variances = {level: (scale, noise_variance(scale)) for level, scale in measured_scales}
-    measured = {level: variance for level, (_, variance) in variances.items() if level <= anchor}
+    noise = {level: facts_of(law, scale) for level, scale in measured_scales}
+    measured = {level: facts.variance for level, facts in noise.items() if level <= anchor}
     corner = corner_distance(domain, 0)
     error = deviation = 0.0
     if 0 in measured:
@@ -283,24 +318,31 @@ def _t7(
         return Kept(0.0, error * corner, corner, rows, 0)
     variance = [0.0] + [2 * value for value in level_variances(measured, anchor, blue=True)[1:]]
     # convex order carries the law of a maximum from whole numbers to real ones, whose variance is a little larger
-    wider = math.sqrt(max(2 * float(scale) ** 2 / v for level, (scale, v) in variances.items() if level > 0))
+    wider = math.sqrt(max(facts.real_variance / facts.variance for level, facts in noise.items() if level > 0))
+    steadiness = facts_of(law, Fraction(1)).steadiness
     finest = level_of_search(domain, anchor)
     levels = [j for j in range(1, finest) if domain.diameter(j) < domain.diameter(j - 1)] + [finest]
     if finest < anchor:
         levels.append(anchor)
-    found = [_kept_on(domain, variance, j, rows, wider, error, deviation) for j in levels]
+    found = [_kept_on(domain, variance, j, rows, (wider, steadiness), error, deviation) for j in levels]
     return min(found, key=lambda kept: kept.guarantee)
 
 
 def _kept_on(
-    domain: Box, variance: Sequence[float], level: int, rows: int, wider: float, error: float, deviation: float
+    domain: Box,
+    variance: Sequence[float],
+    level: int,
+    rows: int,
+    real: tuple[float, float],
+    error: float,
+    deviation: float,
 ) -> Kept:
-    """Return T7 on the cells of a level.
+    """Return T7 on the cells of a level; `real` noise is so many times wider than that of whole numbers, and so steady.
 
     On a level that is finer than the one of the search, differences split the cells of that one: T2's sum over the
     levels between joins A, half its deviation the bound, and the noise of these levels counts one by one.
     """
-    search, corner = level_of_search(domain, level), corner_distance(domain, 0)
+    (wider, steadiness), search, corner = real, level_of_search(domain, level), corner_distance(domain, 0)
     below = range(search + 1, level + 1)
     mean, weak = centre_norm(domain, variance, search), wider * weak_norm(domain, variance, search)
     rounding = (1 + 2 / ROW_UNITS) * (2.0**search - 1) * domain.diameter(search) / 2
@@ -310,11 +352,20 @@ def _kept_on(
     astray = corner + sum(domain.diameter(j - 1) / 2 for j in below)  # what a row too many costs in the fallback
     noise = mean + sum(side_of_cut(domain, j) / 4 * errors[j] for j in below)
     allowed = wider * mean + rounding + error * astray + split
-    value = noise + allowed + weak / math.sqrt(2) + (spread + deviation * astray) / 2 + error * corner
+    value = noise + allowed + weak / steadiness + (spread + deviation * astray) / 2 + error * corner
     return Kept(allowed, value, domain.diameter(level), rows, level)
 
 
-def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, exact_total: bool) -> float:
+def flat(
+    domain: Domain,
+    scales: Scales,
+    level: int,
+    rows: int,
+    rho: float,
+    *,
+    exact_total: bool,
+    law: LawName = LAPLACE,
+) -> float:
     """Return the bound of PSMM: (2/n) E||xi|| + rho, the norm of the noise xi bounded along axes or the tree.
 
     The truth is among the measures that are searched, so the closest one is at most twice as far from it as the noisy
@@ -330,7 +381,7 @@ def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, e
     """
     if level == 0:
         return rho  # one cell: nothing can be in a wrong one
-    v, constant, half = noise_variance(scales[level]), math.sqrt(2 / math.pi), domain.diameter(0) / 2
+    v, constant, half = noise_variance(scales[level], law), math.sqrt(2 / math.pi), domain.diameter(0) / 2
     variance = [2 * 2.0 ** (level - j) * v for j in range(level + 1)]
     norm = constant * sum(domain.total_diameter(j - 1) * math.sqrt(variance[j]) / 2 for j in range(1, level + 1))
     if isinstance(domain, Box):
@@ -338,5 +389,5 @@ def flat(domain: Domain, scales: Scales, level: int, rows: int, rho: float, *, e
     total = constant * math.sqrt(domain.size(level) * v)
     norm += half * total
     if not exact_total:
-        norm += half * (float(scales[0]) if 0 in scales else total)
+        norm += half * (facts_of(law, scales[0]).size if 0 in scales else total)
     return 2 * norm / rows + rho

@@ -84,11 +84,11 @@ def _ways(
         return [{finest: budget}], 0
     if space.width > 1:
         limit = min(tuning.deepest_joint_level, finest)
-        deepest = max(1, choose_depth("sparse", space, privacy.at(budget), rows, limit))
+        deepest = max(1, choose_depth("sparse", space, privacy.part(budget), rows, limit))
         splits = [split_budget(budget, level_weights("sparse", space, d, lazy=False)) for d in range(1, deepest + 1)]
         ways = [way if _in_reach(privacy, *way.values()) else {max(way): budget} for way in splits]
         return ways, deepest - 1
-    wanted = min(2.0**tuning.deepest_level, float(budget * rows / (privacy.sensitivity * tuning.rows_per_cell)))
+    wanted = min(2.0**tuning.deepest_level, float(privacy.signal(budget, rows) / tuning.rows_per_cell))
     coarse, fine = tuning.coarse_level + above, math.ceil(math.log2(max(wanted, 1.0))) + above
     rest = budget * (1 - tuning.coarse_share)
     ways = [{min(coarse, finest): budget}]
@@ -101,7 +101,7 @@ def first_guarantee(space: Domain, budgets: Mapping[int, Fraction], privacy: Pri
     """Return T2 of the first estimate of a column for a known number of rows, cells being two radii wide."""
     depth, scales = max(budgets, default=0), {level: privacy.scale(budget) for level, budget in budgets.items()}
     radius = space.radius(depth)
-    return t2(space, scales, depth, rows, radius, blue=True) + radius
+    return t2(space, scales, depth, rows, radius, blue=True, law=privacy.law) + radius
 
 
 def _in_reach(privacy: Privacy, *budgets: Fraction) -> bool:
@@ -126,15 +126,15 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     weights = {j: w for j, space in enumerate(spaces) if (w := weight(space, tuning)) > 0}
     k, none = len(weights), Fraction(0)
     if k == 0:  # nothing to tell about the values: all of it goes to the number of rows, if that is private
-        size = none if privacy.rows_are_public else privacy.epsilon
+        size = none if privacy.rows_are_public else privacy.budget
         return Split(size, tuple({} for _ in spaces), none, none)
-    size = privacy.epsilon * tuning.size_share if buy_size else none
-    x = float(privacy.epsilon * rows / (privacy.sensitivity * k))
+    size = privacy.budget * tuning.size_share if buy_size else none
+    x = float(privacy.signal(privacy.budget / k, rows))
     fewer = tuning.usual_rows / max(x, 1.0)
     columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
     choice = _share(tuning.selection_share, tuning.selection_slope, fewer) if k > 2 else 0.0
     wanted = {0: columns, 1: choice, 2: 1 - columns - choice} if k > 1 else {0: 1.0}
-    shares = split_budget(privacy.epsilon - size, {i: share for i, share in wanted.items() if share > 0})
+    shares = split_budget(privacy.budget - size, {i: share for i, share in wanted.items() if share > 0})
     each = split_budget(shares[0], weights)
     budgets = (
         column_budgets(s, each[j], privacy, rows, tuning=tuning) if j in each else {} for j, s in enumerate(spaces)
@@ -165,12 +165,11 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
     k, none = len(spaces), Fraction(0)
     if k < 2:
         return Pairs(0, 0, none, none, none, (0, 0))
-    in_all = split.pairs * rows / privacy.sensitivity  # noise scales of rows, for all pairs together
     fewest = min(k - 1, math.ceil(tuning.fewest_pairs * k))
-    tree = min(k - 1, max(fewest, int(in_all / tuning.pair_rows)))
+    tree = min(k - 1, max(fewest, int(privacy.afford(split.pairs, rows, tuning.pair_rows))))
     most = min(int(tuning.most_extra * k), k * (k - 1) // 2 - tree) if tree == k - 1 else 0
     ratio = tuning.extra_weight
-    extra = int(min(max((float(in_all / tuning.least_rows) - tree) / float(ratio), 0), most))
+    extra = int(min(max((float(privacy.afford(split.pairs, rows, tuning.least_rows)) - tree) / float(ratio), 0), most))
     # a tiny epsilon with very many rows: scales must stay within reach
     if extra and not _in_reach(privacy, split.selection / (2 * (tree + extra)), ratio * split.pairs / k / 3):
         extra = 0
@@ -179,7 +178,7 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
     budget = split.pairs / (tree + extra * ratio)
     each = budget, budget * ratio
     wanted = [
-        math.isqrt(int(e * rows / (privacy.sensitivity * r)))
+        math.isqrt(int(privacy.signal(e, rows) / r))
         for e, r in zip(each, (tuning.tree_rows, tuning.extra_rows), strict=True)
     ]
     side = most_groups(spaces, min(max(wanted[0], 2), tuning.most_groups), tuning)
@@ -209,17 +208,22 @@ def rank_cells(space: Domain, side: int, tuning: Tuning) -> int:
     return min(space.size(finest_level(space)), most)
 
 
-def table_sides(cells: tuple[int, int], listed: tuple[bool, bool], side: int) -> tuple[int, int]:
-    """Return the most groups of two columns in their table, whose cells are at most `side`^2.
+def table_sides(cells: tuple[int, int], listed: tuple[bool, bool], side: int, room: int) -> tuple[int, int]:
+    """Return the most groups of two columns in their table, whose cells are at most `side`^2, or `room` times as many.
 
-    `cells` are their rank cells; a list takes what the other column leaves.
+    `cells` are their rank cells; a list takes what the other column leaves, and the room.
 
     Examples:
-        >>> table_sides((4, 100), (True, True), 16), table_sides((30, 100), (True, True), 16)
-        ((16, 64), (16, 16))
+        >>> table_sides((4, 100), (True, True), 16, 1), table_sides((30, 100), (False, True), 16, 2)
+        ((4, 64), (16, 32))
     """
-    sides = zip(cells[::-1], listed, strict=True)
-    first, second = (side * side // min(other, side) if long else side for other, long in sides)
+    most = room * side * side
+    if all(listed):
+        short = min(*cells, math.isqrt(most))
+        return (short, most // short) if cells[0] <= cells[1] else (most // short, short)
+    first, second = (
+        most // min(other, side) if long else side for other, long in zip(cells[::-1], listed, strict=True)
+    )
     return first, second
 
 
@@ -264,7 +268,7 @@ def column_plan(
     """
     depth = max(budgets, default=0)
     spent = sum(budgets.values(), Fraction(0))
-    own = privacy.at(spent) if spent else privacy
+    own = privacy.part(spent) if spent else privacy
     error = rows_error * space.diameter(0) / rows
     first, allowed = first_guarantee(space, budgets, privacy, rows) + error, 0.0
     if spent:

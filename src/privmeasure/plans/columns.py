@@ -10,7 +10,7 @@ import msgspec
 
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
-from privmeasure.noise.law import LAPLACE, LawName
+from privmeasure.noise.law import LAPLACE, LawName, facts_of
 from privmeasure.notebook import html_words
 from privmeasure.plans.plan import (
     Bound,
@@ -39,8 +39,9 @@ class ColumnPlan:
 
     `columns[j]` is the plan of column j by itself: its privacy is what the column costs, its guarantee is the column's
     own. A column with a single value costs nothing. `pair_sides` are the sides of a square table of the tree, and of an
-    extra table, whose cells no table exceeds: a column has at most so many groups of its values there, a list of values
-    more where its partner has fewer.
+    extra table: a column has at most so many groups of its values there, a list of values more where its partner has
+    fewer, and `list_room` times as many on top of it. No table has more cells than these squares, or with a list
+    `list_room` times as many.
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x
     Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x <= epsilon, in exact fractions
@@ -64,6 +65,8 @@ class ColumnPlan:
     diameter: Real
     memory_bytes: Whole
     law: LawName = LAPLACE
+    why: str = ""
+    list_room: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 1
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -123,8 +126,8 @@ class ColumnPlan:
 
     @property
     def selection_scale(self) -> Fraction:
-        """The scale of the one-sided noise on scores, 2 D / e_s; 0 where nothing is selected."""
-        return 2 * self.privacy.scale(self.round_budget) if self.rounds else Fraction(0)
+        """How far apart scores must be to be told apart, 2 D / e_s; 0 where nothing is selected."""
+        return self.privacy.choice_scale(self.round_budget) if self.rounds else Fraction(0)
 
     @property
     def tree_scale(self) -> Fraction:
@@ -140,7 +143,7 @@ class ColumnPlan:
     def pair_cells(self) -> tuple[int, int]:
         """The most cells of a table of the tree and of an extra table; 0 where there are none."""
         most = math.prod(sorted(column.cells for column in self.columns)[-2:])
-        tree, extra = (min(side * side, most) for side in self.pair_sides)
+        tree, extra = (min(self.list_room * side * side, most) for side in self.pair_sides)
         return tree, extra
 
     @property
@@ -179,7 +182,7 @@ class ColumnPlan:
                     docs/proofs/selection.md
         """
         tree, extra = (
-            (cells * float(scale) + self.rows_error) / (2 * self.rows) if scale else 0.0
+            (cells * facts_of(self.law, scale).size + self.rows_error) / (2 * self.rows) if scale else 0.0
             for cells, scale in zip(self.pair_cells, (self.tree_scale, self.extra_scale), strict=True)
         )
         return tree, extra
@@ -240,7 +243,8 @@ class ColumnPlan:
             and (self.extra_pairs == 0 or self.tree_pairs == active - 1)
             and self.rounds in ((0,) if active <= 2 else (self.tree_pairs + self.extra_pairs,))
             and not (self.privacy.rows_are_public and self.size_budget > 0)
-            and self.spent <= self.privacy.epsilon
+            and self.law == self.privacy.law
+            and self.spent <= self.privacy.budget
         ):
             raise ReleaseFileError("the budgets of the plan do not fit the privacy promise")
 
@@ -250,7 +254,7 @@ class ColumnPlan:
 
     def __repr__(self) -> str:
         """Show the outline."""
-        promise = f"epsilon {float(self.privacy.epsilon):g}, {self.privacy.neighbours}"
+        promise = f"{self.privacy.short}, {self.privacy.neighbours}"
         return f"ColumnPlan({promise}, {self.rows:,} rows, {len(self.columns)} columns, {self.tree_pairs} pairs)"
 
     def _repr_html_(self) -> str:
@@ -261,12 +265,13 @@ class ColumnPlan:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
         each = [float(column.spent) for column in self.columns if column.levels]
         lines = [
-            f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
-            f"neighbours: {self.privacy.neighbours}{self.privacy.owner}",
+            f"privacy    {self.privacy.stated}, neighbours: {self.privacy.neighbours}{self.privacy.owner}",
             f"{self.privacy.counted:<10} {self.rows:,} ({source[self.rows_are]})",
             f"mechanism  a private tree of columns: {self.active} in all, {self.tree_pairs} pairs to join them, "
             f"beyond that {self.extra_pairs} (about {max(1, round(self.memory_bytes / 2**20)):,} MiB)",
         ]
+        if self.why:
+            lines.append(f"noise      {self.why}")
         if single := len(self.columns) - self.active:
             lines.append(
                 f"           and {single} with a single value, which {'costs' if single == 1 else 'cost'} nothing"
@@ -274,15 +279,16 @@ class ColumnPlan:
         if self.parts > 1:
             lines.append(f"           few rows buy part of a tree: columns fall into {self.parts} independent parts")
         if self.size_budget:
-            lines.append(f"measured   {'the number of rows':<18}  epsilon {float(self.size_budget):<7.4g}")
+            lines.append(f"measured   {'the number of rows':<18}  {self.privacy.unit} {float(self.size_budget):<7.4g}")
         if each:
             lines.append(
-                f"measured   {f'columns: {len(each)}':<18}  epsilon {sum(each):<7.4g} "
+                f"measured   {f'columns: {len(each)}':<18}  {self.privacy.unit} {sum(each):<7.4g} "
                 f"({min(each):.3g} to {max(each):.3g} each)"
             )
         if self.rounds:
+            chosen = float(self.rounds * self.round_budget)
             lines.append(
-                f"selected   {f'pairs: {self.rounds}':<18}  epsilon {float(self.rounds * self.round_budget):<7.4g} "
+                f"selected   {f'pairs: {self.rounds}':<18}  {self.privacy.unit} {chosen:<7.4g} "
                 f"({float(self.round_budget):.3g} each)"
             )
         kinds = (
@@ -290,7 +296,7 @@ class ColumnPlan:
             ("extra pairs", self.extra_pairs, self.extra_budget, self.extra_scale, self.pair_cells[1]),
         )
         lines += [
-            f"measured   {f'{what}: {number}':<18}  epsilon {float(number * budget):<7.4g} "
+            f"measured   {f'{what}: {number}':<18}  {self.privacy.unit} {float(number * budget):<7.4g} "
             f"noise scale {float(scale):.3g} on at most {cells:,} cells each"
             for what, number, budget, scale, cells in kinds
             if number

@@ -31,7 +31,7 @@ def flat_budgets(privacy: Privacy, level: int, *, root_first: bool) -> dict[int,
 
     Under "replace" the number of rows is public, and a single cell need not be measured.
     """
-    epsilon = privacy.epsilon
+    epsilon = privacy.budget
     if privacy.rows_are_public:
         return {level: epsilon} if level else {}
     if not root_first:
@@ -50,7 +50,7 @@ def flat_bound(domain: Domain, privacy: Privacy, rows: int, placement: Placement
     level = flat_level(domain, privacy, rows, most_cells(domain))
     scales = {j: privacy.scale(b) for j, b in flat_budgets(privacy, level, root_first=root_first).items()}
     rho = flat_distance(domain, level, placement)
-    value = flat(domain, scales, level, rows, rho, exact_total=privacy.rows_are_public)
+    value = flat(domain, scales, level, rows, rho, exact_total=privacy.rows_are_public, law=privacy.law)
     return Bound("PSMM", value, False, f"of mechanism='psmm' at its level {level}, for comparison", "psmm")
 
 
@@ -60,11 +60,11 @@ def tree_bound(domain: Domain, privacy: Privacy, rows: int, placement: Placement
     if type(domain) is Box:
         depth, anchor = ladder_depth(domain, privacy, rows, limit), ladder_anchor(domain, privacy, rows, limit)
         scales = tree_scales("ladder", domain, privacy, depth, lazy=False, root_first=root_first, anchor=anchor)
-        name, value = "T7", t7(domain, scales, anchor, rows).guarantee
+        name, value = "T7", t7(domain, scales, anchor, rows, law=privacy.law).guarantee
     else:
         depth = useful_depth(domain, sparse_depth(domain, privacy, rows, limit))
         scales = tree_scales("sparse", domain, privacy, depth, lazy=False, root_first=root_first)
         rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
         least = min(depth_guarantees("sparse", domain, privacy, rows, limit))
-        name, value = "T2", max(t2(domain, scales, depth, rows, rho, blue=True), PATIENCE * least)
+        name, value = "T2", max(t2(domain, scales, depth, rows, rho, blue=True, law=privacy.law), PATIENCE * least)
     return Bound(name, value, False, f"of mechanism='pmm' at its depth {depth}, for comparison", "pmm")

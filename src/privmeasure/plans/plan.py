@@ -40,7 +40,8 @@ class Plan:
 
     `rows` is the number of rows that the plan was made for: a public number, one assumed for planning, or the noisy
     number that the release bought (`rows_are`). Levels that are not listed in `levels` are not measured. `law` is what
-    the noise is drawn from, at `scales`, which `Privacy.scale` makes of `budgets`.
+    the noise is drawn from, at `scales`, which `Privacy.scale` makes of `budgets`; where a delta was offered, `why`
+    says why it is that one.
     """
 
     mechanism: str
@@ -58,6 +59,7 @@ class Plan:
     bounds: tuple[Bound, ...]
     memory_bytes: Whole
     law: LawName = LAPLACE
+    why: str = ""
 
     @property
     def best(self) -> Bound | None:
@@ -81,7 +83,7 @@ class Plan:
 
     @property
     def spent(self) -> Fraction:
-        """The sum of all budgets: at most epsilon, exactly."""
+        """The sum of all budgets: at most epsilon, or with a delta rho, exactly."""
         return sum(self.budgets, Fraction(0))
 
     @property
@@ -124,7 +126,8 @@ class Plan:
             and max(self.levels, default=0) == self.depth
             and len(self.levels) == len(self.budgets) == len(self.scales)
             and all(b > 0 and s == self.privacy.scale(b) for b, s in zip(self.budgets, self.scales, strict=True))
-            and self.spent <= self.privacy.epsilon
+            and self.law == self.privacy.law
+            and self.spent <= self.privacy.budget
         ):
             raise ReleaseFileError("the levels, budgets and scales of the plan do not fit the privacy promise")
 
@@ -134,7 +137,7 @@ class Plan:
 
     def __repr__(self) -> str:
         """Show the outline."""
-        promise = f"{self.mechanism}, epsilon {float(self.privacy.epsilon):g}, {self.privacy.neighbours}"
+        promise = f"{self.mechanism}, {self.privacy.short}, {self.privacy.neighbours}"
         return f"Plan({promise}, {self.rows:,} rows, depth {self.depth}, guarantee {self.guarantee:.4g})"
 
     def _repr_html_(self) -> str:
@@ -144,15 +147,17 @@ class Plan:
     def _spending(self) -> list[str]:
         source = {"public": "public", "assumed": "assumed for this plan", "released": "released, with noise"}
         lines = [
-            f"privacy    epsilon = {float(self.privacy.epsilon):g}, delta = 0, "
-            f"neighbours: {self.privacy.neighbours}{self.privacy.owner}",
+            f"privacy    {self.privacy.stated}, neighbours: {self.privacy.neighbours}{self.privacy.owner}",
             f"{self.privacy.counted:<10} {self.rows:,} ({source[self.rows_are]})",
             f"tree       depth {self.depth}, {self.cells:,} cells of diameter at most {self.leaf_diameter:.4g}"
             f" ({self.evaluation}, about {_size(self.memory_bytes)})",
         ]
+        lines += [f"noise      {self.why}"] if self.why else []
         for level, budget, scale in zip(self.levels, self.budgets, self.scales, strict=True):
             what = "the number of rows" if level == 0 else f"level {level}"
-            lines.append(f"measured   {what:<18}  epsilon {float(budget):<7.4g} noise scale {float(scale):.3g}")
+            lines.append(
+                f"measured   {what:<18}  {self.privacy.unit} {float(budget):<7.4g} noise scale {float(scale):.3g}"
+            )
         return lines
 
     def _promises(self) -> list[str]:
@@ -202,9 +207,13 @@ def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:
         raise ReleaseFileError(f"a field of the plan has a wrong type: {error}") from None
 
 
+USUAL_FIELDS = (("law", LAPLACE), ("why", ""), ("list_room", 1))
+"""What files leave out: older ones do not have it."""
+
+
 def without_usual_law(plan: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON value of a plan without its law where that is the usual one, which old files do not name."""
-    return {name: item for name, item in plan.items() if (name, item) != ("law", LAPLACE)}
+    return {name: item for name, item in plan.items() if (name, item) not in USUAL_FIELDS}
 
 
 def check_law(law: Any) -> None:
@@ -236,6 +245,7 @@ def tree_plan(
     bounds: tuple[Bound, ...],
     memory_bytes: int,
     lazy: bool = False,
+    why: str = "",
 ) -> Plan:
     """Return the plan of one tree: what its measured levels cost, and their noise, by the sensitivity of a level."""
     return Plan(
@@ -254,4 +264,5 @@ def tree_plan(
         bounds=bounds,
         memory_bytes=memory_bytes,
         law=law,
+        why=why,
     )

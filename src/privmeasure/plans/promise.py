@@ -27,6 +27,11 @@ class Promise(Protocol):
         ...
 
     @property
+    def why(self) -> str:
+        """Why it is that law, where a delta was offered; else empty."""
+        ...
+
+    @property
     def rows(self) -> int:
         """The number of rows that it was made for."""
         ...

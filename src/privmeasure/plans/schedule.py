@@ -115,7 +115,7 @@ def sparse_depth(domain: Domain, privacy: Privacy, rows: int, limit: int, *, sch
     Notation:   D sensitivity    n rows
     """
     limit = useful_depth(domain, min(limit, LARGEST_DEFAULT_DEPTH))
-    wanted = min(max(1.0, float(privacy.epsilon) / privacy.sensitivity * rows), float(domain.size(limit)))
+    wanted = min(max(1.0, signal_share(privacy) * rows), float(domain.size(limit)))
 
     def misfit(level: int) -> float:
         return abs(math.log2(domain.size(level) / wanted))
@@ -135,9 +135,14 @@ def depth_guarantees(
     def guarantee(level: int) -> float:
         scales = tree_scales(schedule, domain, privacy, level, lazy=False, root_first=True)
         estimated = schedule == "ladder" and not privacy.rows_are_public
-        return t2(domain, scales, level, rows, domain.diameter(level), blue=True, estimated=estimated)
+        return t2(domain, scales, level, rows, domain.diameter(level), blue=True, estimated=estimated, law=privacy.law)
 
     return tuple(map(guarantee, range(useful_depth(domain, min(limit, LARGEST_DEFAULT_DEPTH)) + 1)))
+
+
+def signal_share(privacy: Privacy) -> float:
+    """Return 1 / (noise scale) if the whole budget went to one level: epsilon / D."""
+    return 1 / float(privacy.scale(privacy.budget)) if privacy.delta else float(privacy.epsilon) / privacy.sensitivity
 
 
 def on_a_line(domain: Domain) -> bool:
@@ -190,7 +195,7 @@ def ladder_anchor(domain: Box, privacy: Privacy, rows: int, limit: int) -> int:
         fine = rung_below(domain, anchor, limit)
         scales = tree_scales("ladder", domain, privacy, fine, lazy=False, root_first=True, anchor=anchor)
         reachable = all(scale <= LARGEST_SCALE for scale in scales.values())
-        return t7(domain, scales, anchor, rows).guarantee if reachable else math.inf
+        return t7(domain, scales, anchor, rows, law=privacy.law).guarantee if reachable else math.inf
 
     return min((0, *drops_of(domain, limit)), key=guarantee)
 
@@ -221,7 +226,7 @@ def ladder_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int
     first, limit = rung_below(domain, anchor, limit), min(limit, LARGEST_LADDER_DEPTH)
     if first == anchor:
         return anchor
-    wanted = math.log2(max(1.0, min(1.0, float(privacy.epsilon) / privacy.sensitivity) * rows / ROWS_PER_CELL))
+    wanted = math.log2(max(1.0, min(1.0, signal_share(privacy)) * rows / ROWS_PER_CELL))
     return min((level for level in drops_of(domain, limit) if level >= first), key=lambda level: abs(level - wanted))
 
 
@@ -241,7 +246,7 @@ def flat_level(domain: Domain, privacy: Privacy, rows: int, most: int) -> int:
 
     Wanted are epsilon n / D cells, or on a line, where noise adds up along the way, (epsilon n / D)^(2/3).
     """
-    wanted = max(1.0, float(privacy.epsilon) / privacy.sensitivity * rows)
+    wanted = max(1.0, signal_share(privacy) * rows)
     wanted = min(float(most), wanted ** (2 / 3) if on_a_line(domain) else wanted)
     levels = range(1, useful_depth(domain, min(domain.deepest, DEEPEST_DEPTH)) + 1)
     drops = [level for level in levels if domain.diameter(level) < domain.diameter(level - 1)]
@@ -301,11 +306,11 @@ def tree_budgets(
     """
     weights = level_weights(schedule, domain, depth, lazy=lazy, anchor=anchor)
     if privacy.rows_are_public:
-        return split_budget(privacy.epsilon, weights)
+        return split_budget(privacy.budget, weights)
     if schedule == "every level" and not root_first:
-        return split_budget(privacy.epsilon, {0: math.sqrt(domain.total_diameter(0)), **weights})
-    root = privacy.epsilon * root_share(schedule, privacy, lazy=lazy)
-    return {0: root} | split_budget(privacy.epsilon - root, weights)
+        return split_budget(privacy.budget, {0: math.sqrt(domain.total_diameter(0)), **weights})
+    root = privacy.budget * root_share(schedule, privacy, lazy=lazy)
+    return {0: root} | split_budget(privacy.budget - root, weights)
 
 
 def root_share(schedule: ScheduleName, privacy: Privacy, *, lazy: bool = False) -> Fraction:
@@ -314,7 +319,7 @@ def root_share(schedule: ScheduleName, privacy: Privacy, *, lazy: bool = False) 
     For a tiny epsilon the cheap price would be out of the sampler's reach.
     """
     cheap = schedule == "ladder" and not lazy
-    reachable = cheap and privacy.scale(privacy.epsilon * CHEAP_ROOT_SHARE) <= LARGEST_SCALE
+    reachable = cheap and privacy.scale(privacy.budget * CHEAP_ROOT_SHARE) <= LARGEST_SCALE
     return CHEAP_ROOT_SHARE if reachable else ROOT_SHARE
 
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from privmeasure.domains import Bools, Box, Categories, Cells, Domain, Floats, Nullable
 from privmeasure.errors import ArgumentError
 from privmeasure.estimates.linear import blue_estimates, existing, noise_variance, total_coefficients
-from privmeasure.noise.law import facts_of
+from privmeasure.noise.law import GAUSSIAN, LAPLACE, LawName, facts_of
 from privmeasure.plans.plan import Plan
 from privmeasure.releases.certificate import Certificate
 from privmeasure.rounding import ROUNDING, TINY
@@ -141,7 +141,10 @@ def _rows(
     if plan.privacy.rows_are_public:
         return plan.rows, plan.rows
     if exists is not None:
-        number, reach = plan.rows, estimate_tail(dict(zip(plan.levels, plan.scales, strict=True)), exists, beta)
+        number, reach = (
+            plan.rows,
+            estimate_tail(dict(zip(plan.levels, plan.scales, strict=True)), exists, beta, plan.law),
+        )
     elif 0 in plan.levels:
         number, reach = plan.rows, facts_of(plan.law, plan.scales[plan.levels.index(0)]).limit(beta)
     else:
@@ -153,23 +156,26 @@ def _rows(
     return low, max(low, number + reach)
 
 
-def estimate_tail(scales: Mapping[int, Fraction], exists: Sequence[Bools], share: float) -> int:
+def estimate_tail(scales: Mapping[int, Fraction], exists: Sequence[Bools], share: float, law: LawName = LAPLACE) -> int:
     """Return q with P(|N - n| > q) <= share for the best linear estimate N of the number of rows, rounded.
 
     Its error is a weighted sum of Lap_Z, whose moments are known, so Chernoff's inequality bounds it: the least q over
-    a grid of exponents t, each of which holds.
+    a grid of exponents t, each of which holds. N_Z(0, s^2) has at most the moments of a normal law [CKS20].
 
     Examples:
         >>> estimate_tail({0: Fraction(64), 1: Fraction(2)}, [np.ones(1, bool), np.ones(2, bool)], 0.0125)
         19
     """
     depth, even = len(exists) - 1, bool(exists[-1].all())
-    variances = {level: noise_variance(scale) for level, scale in scales.items()}
+    variances = {level: noise_variance(scale, law) for level, scale in scales.items()}
     terms: list[tuple[float, float, float]] = []  # coefficient, scale, how many noisy counts have it
     for level, weights in total_coefficients(variances, depth, None if even else exists).items():
         values, counts = np.unique(weights[weights > 0], return_counts=True)
         pace = float(1 / scales[level])
         terms += [(w, pace, k) for w, k in zip(values, counts * (1 << level) if even else counts, strict=True)]
+    if law == GAUSSIAN:
+        square = sum(k * (w / pace) ** 2 for w, pace, k in terms)
+        return math.ceil(math.sqrt(2 * square * math.log(2 / share)) + 0.5)
     w, rate, count = (np.array(column, float)[:, np.newaxis] for column in zip(*terms, strict=True))
     t = (rate / w).min() * np.arange(1, 400) / 400
     p = np.exp(-rate)
@@ -219,7 +225,7 @@ class _Tree:
     """The cells of a plan and how masses on them are compared: norms at a few levels, sums of largest at all levels."""
 
     def __init__(self, domain: Domain, plan: Plan, *, quick: bool = False) -> None:
-        self.domain, self.depth, self.quick = domain, plan.depth, quick
+        self.domain, self.depth, self.law, self.quick = domain, plan.depth, plan.law, quick
         scales = zip(plan.levels, plan.scales, strict=True)
         self.laws = {level: facts_of(plan.law, scale) for level, scale in scales if level > 0}
         self.variances = {level: law.variance for level, law in self.laws.items()}
@@ -253,7 +259,8 @@ class _Tree:
         draws = max(draws, math.ceil(1 / beta - ROUNDING) - 1)
         scales = {level: str(law.scale) for level, law in self.laws.items()}
         space = ["quick", _geometry(self.domain)] if self.quick else self.domain.to_json()
-        text = json.dumps([space, self.depth, scales, [*self.norms], draws])
+        named = [] if self.law == LAPLACE else [self.law]  # the usual law has no name here: certificates stay the same
+        text = json.dumps([space, self.depth, scales, [*self.norms], draws, *named])
         name = hashlib.sha256(text.encode()).hexdigest()
         if name not in _laws:
             while len(_laws) >= REMEMBERED:

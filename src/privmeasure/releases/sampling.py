@@ -1,18 +1,17 @@
 """Turning masses into rows: in what order, and what they say about quantiles. Public values only."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privmeasure import compiled
 from privmeasure.domains import Cells, Floats
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.consistency import Mass
-from privmeasure.threads import BLOCK, in_threads
+from privmeasure.threads import BLOCK, Made, ahead, in_threads
 
 BUCKETS = 256
 """Random order: rows are dealt to this many buckets, each of which is then shuffled in the cache."""
@@ -20,8 +19,6 @@ GROUP = 2
 """Buckets that are worked on together, at least; more of them where they are small."""
 ROW_CHUNK = BLOCK
 """Rows of a chunk in cell order."""
-
-Made = TypeVar("Made")
 
 FEW_TASKS = 4
 """Tasks up to which threads cost more than they bring."""
@@ -95,7 +92,8 @@ class Rows:
 
     def _scatter(self, streams: list[np.random.SeedSequence], threads: int) -> None:
         """Send every row to a random bucket, keeping the order within; groups of buckets become the chunks."""
-        starts = range(0, self.count, BLOCK)
+        compiled.load_kernels(self.count)
+        loops, starts = compiled.kernels(), range(0, self.count, BLOCK)
         buckets = np.empty(len(starts) * BLOCK, np.uint8)
         counts = np.empty((len(starts), BUCKETS), np.int64)
 
@@ -104,7 +102,10 @@ class Rows:
             part[:] = np.random.SFC64(streams[piece]).random_raw(len(part) // 8).view(np.uint8)
             for i, start in enumerate(range(0, len(part), BLOCK), piece * (ROW_CHUNK // BLOCK)):
                 stop = min(start + BLOCK, self.count - piece * ROW_CHUNK)
-                counts[i] = np.bincount(part[start:stop], minlength=BUCKETS)
+                if loops is None:
+                    counts[i] = np.bincount(part[start:stop], minlength=BUCKETS)
+                else:
+                    loops.count_bytes(part[start:stop], counts[i])
 
         in_threads(choose, len(streams), threads)
         ends = np.cumsum(counts.T.ravel()).reshape(BUCKETS, -1)  # where each block's share of each bucket ends
@@ -112,13 +113,15 @@ class Rows:
 
         def scatter(piece: int) -> None:
             for start in range(piece * ROW_CHUNK, min((piece + 1) * ROW_CHUNK, self.count), BLOCK):
+                if loops is not None:
+                    places = ends[:, start // BLOCK] - counts[start // BLOCK]
+                    here = buckets[start : min(start + BLOCK, self.count)]
+                    first = int(np.searchsorted(self._ends, start, "right"))
+                    loops.scatter(self._cells, self._ends, first, start, here, places, scattered)
+                    continue
                 rows = self._expand(start, min(start + BLOCK, self.count))
                 order = np.argsort(buckets[start : start + len(rows)], kind="stable")  # radix: linear time
-                block = start // BLOCK
-                shift = ends[:, block] - np.cumsum(counts[block])  # from a row's place in the block to its place in all
-                place = np.repeat(shift, counts[block])
-                place += np.arange(len(rows))
-                scattered[place] = rows.take(order)
+                scattered[_places(ends[:, start // BLOCK], counts[start // BLOCK])] = rows.take(order)
 
         in_threads(scatter, len(streams), threads)
         self._scattered = scattered
@@ -128,6 +131,24 @@ class Rows:
         )  # about as many rows as in a chunk of cell order
         self.edges = [*bounds[:-1:group], bounds[-1]]
         self._buckets = [bounds[i : i + group + 1] for i in range(0, BUCKETS, group)]
+
+
+def _places(ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of some rows, of which `counts` are in each bucket, up to where that bucket `ends`.
+
+    One step from row to row, and a jump where a bucket begins, added up: repeating would hold the interpreter's lock.
+
+    Examples:
+        >>> _places(np.array([2, 5, 9]), np.array([2, 0, 1]))
+        array([0, 1, 8])
+    """
+    filled = np.flatnonzero(counts)
+    first = np.cumsum(counts) - counts  # of each bucket, among these rows
+    jumps = (ends - counts - first).take(filled)  # from a row's place among these to its place in all
+    jumps[1:] -= jumps[:-1].copy() - 1
+    places = np.ones(int(counts.sum()), np.int64)
+    places[first.take(filled)] = jumps
+    return np.cumsum(places)  # not in place, which would hold it too
 
 
 def in_order(work: Callable[[int], Made], tasks: int, threads: int) -> Iterator[Made]:
@@ -140,18 +161,7 @@ def in_order(work: Callable[[int], Made], tasks: int, threads: int) -> Iterator[
     if threads <= 1 or tasks <= FEW_TASKS:
         yield from map(work, range(tasks))
         return
-    with ThreadPoolExecutor(threads) as pool:
-        ahead: deque[Future[Made]] = deque()
-        try:
-            for task in range(tasks):
-                ahead.append(pool.submit(work, task))
-                if len(ahead) > threads:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:  # whoever asked went away
-                future.cancel()
+    yield from ahead(work, range(tasks), threads)
 
 
 def interval_quantile(low: Floats, high: Floats, mass: Mass, q: float) -> float:

@@ -10,6 +10,7 @@ from privmeasure.domains import Domain
 from privmeasure.errors import ReleaseFileError
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Groups
+from privmeasure.noise.law import LawName
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.privacy import read_fraction
 from privmeasure.releases import files
@@ -96,7 +97,7 @@ def _checked_groups(groups: Groups) -> Groups:
 
 def read_pairs(plan: ColumnPlan, ranks: Sequence[Groups], parts: Sequence[Described]) -> tuple[Pair, ...]:
     """Return the measured pairs, if they are as many and as noisy as the plan says, and fit the ranks."""
-    pairs = tuple(_read_pair(about, part, ranks) for about, part in parts)
+    pairs = tuple(_read_pair(about, part, ranks, plan.law) for about, part in parts)
     sizes = [int(groups.max()) + 1 for groups in ranks]
     for pair in pairs:
         if (len(pair.first_groups), len(pair.second_groups)) != (sizes[pair.first], sizes[pair.second]):
@@ -108,7 +109,7 @@ def read_pairs(plan: ColumnPlan, ranks: Sequence[Groups], parts: Sequence[Descri
     return pairs
 
 
-def _read_pair(about: dict[str, Any], part: files.Part, ranks: Sequence[Groups]) -> Pair:
+def _read_pair(about: dict[str, Any], part: files.Part, ranks: Sequence[Groups], law: LawName) -> Pair:
     cells, counts = part
     match about:
         case {
@@ -131,7 +132,7 @@ def _read_pair(about: dict[str, Any], part: files.Part, ranks: Sequence[Groups])
         raise ReleaseFileError("the counts of a pair must be those of all cells of its table")
     if float(np.abs(counts.astype(np.float64)).max()) >= 2**62:
         raise ReleaseFileError("a noisy count is out of reach")
-    return Pair(first, second, groups[0], groups[1], counts.reshape(shape), read_fraction(scale))
+    return Pair(first, second, groups[0], groups[1], counts.reshape(shape), read_fraction(scale), law)
 
 
 def _whole(values: list[Any]) -> Groups:

@@ -155,6 +155,8 @@ def svg(ax: Any, *, name: str) -> str:
     buffer = io.StringIO()
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a letter that a font here has not may be in that of the reader
+        if ax.get_aspect() != "auto":  # axes of a fixed shape are laid out by what the first try left them
+            ax.figure.draw_without_rendering()
         ax.figure.savefig(buffer, format="svg", dpi=110, metadata={"Date": None, "Creator": None}, transparent=True)
     return _for_page(buffer.getvalue(), name)
 

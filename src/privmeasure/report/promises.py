@@ -227,7 +227,7 @@ def budget(plan: Promise, *, ax: Any = None) -> Any:
     ax = axes_for(ax, height=0.7 + 0.26 * max(1, len(parts)))
     with styled():
         at = np.arange(len(parts))
-        total = float(plan.privacy.epsilon)
+        total = float(plan.privacy.budget)
         values = [value for _, value, _ in parts]
         ax.barh(at, values, color=BLUE, alpha=0.6, height=0.62)
         for i, value in enumerate(values):
@@ -236,7 +236,7 @@ def budget(plan: Promise, *, ax: Any = None) -> Any:
         ax.tick_params(axis="y", length=0)
         ax.invert_yaxis()
         ax.set_xlim(0, 1.15 * (max(values, default=0.0) or 1.0))
-        ax.set_xlabel(f"epsilon, of {total:g} in all")
+        ax.set_xlabel(f"{plan.privacy.unit}, of {total:g} in all")
         ax.grid(axis="x")
     return ax
 

@@ -112,8 +112,8 @@ def _lead(release: Any, found: Sequence[Variable]) -> str:
     names = [short(v.name, 30) for v in found]
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     return (
-        f"Synthetic rows with {listed}. They were drawn from noisy counts of a sensitive table, under pure "
-        f"differential privacy with epsilon = {float(privacy.epsilon):g} ({privacy.neighbours}{privacy.owner}); no "
+        f"Synthetic rows with {listed}. They were drawn from noisy counts of a sensitive table, under "
+        f"{privacy.kind} with {privacy.told} ({privacy.neighbours}{privacy.owner}); no "
         f"row was copied from it. {together}."
     )
 

@@ -152,11 +152,16 @@ def pair_rows(release: Any, found: Sequence[Variable], typical: TypicalError | N
 
 def budget_words(plan: Promise) -> str:
     """Say how much was spent."""
-    spent, epsilon = plan.spent, plan.privacy.epsilon
-    part = "all of it" if spent == epsilon else f"{exact(spent)} of it"
+    privacy, spent = plan.privacy, plan.spent
+    part = "all of it" if spent == privacy.budget else f"{exact(spent)} of it"
+    allowed = (
+        f"; with delta = {float(privacy.delta):g} it allows rho = {exact(privacy.budget)}" if privacy.delta else ""
+    )
+    why = f" {plan.why}." if plan.why else ""
     return (
-        f"Epsilon is {exact(epsilon)}; {part} was spent, in exact fractions. Every count got whole-number noise from "
-        "a key of the operating system, which was destroyed. What is measured with more of epsilon has less noise."
+        f"Epsilon is {exact(privacy.epsilon)}{allowed}; {part} was spent, in exact fractions. Every count got "
+        "whole-number noise from a key of the operating system, which was destroyed. What is measured with more of "
+        f"{privacy.unit} has less noise.{why}"
     )
 
 
@@ -208,7 +213,8 @@ def identity(release: Any, schema: Any) -> list[tuple[str, str]]:
         ("mechanism", f"{plan.mechanism}, noise: {plan.law}"),
         (
             "promise",
-            f"epsilon = {exact(plan.privacy.epsilon)}, delta = 0, {plan.privacy.neighbours}{plan.privacy.owner}",
+            f"epsilon = {exact(plan.privacy.epsilon)}, delta = {float(plan.privacy.delta):g}, "
+            f"{plan.privacy.neighbours}{plan.privacy.owner}",
         ),
         (
             plan.privacy.counted,
@@ -227,6 +233,6 @@ def citation(release: Any, found: Sequence[Variable]) -> str:
     by = "privmeasure" if origin is None else f"privmeasure {origin.version}"
     return (
         f"Synthetic data of {release.total:,} rows and {len(found)} {'column' if len(found) == 1 else 'columns'}, "
-        f"released under pure differential privacy (epsilon = {float(privacy.epsilon):g}, {privacy.neighbours}), "
+        f"released under {privacy.kind} ({privacy.told}, {privacy.neighbours}), "
         f"{by}, {what}."
     )

@@ -48,11 +48,21 @@ def promise_words(privacy: Privacy, *, released: bool = True) -> list[str]:
     return [
         f"The promise is made to every person, {whose}. {change} {which} could have come out as well: its chance "
         f"would have been at most {factor:.3g} times larger or smaller. That factor is e to the power of epsilon, and "
-        f"epsilon is {epsilon:g}. It holds for every outcome and against everybody, whatever they know, have or will "
-        f"get (delta is 0). {size}",
+        f"epsilon is {epsilon:g}. {_how_sure(privacy)} {size}",
         "The picture shows how much anybody can learn of one person at the most, even somebody who knows the rows of "
         f"everybody else: how sure they may be of something about that person, before and after.{twice}{weak}",
     ]
+
+
+def _how_sure(privacy: Privacy) -> str:
+    """Say whether the promise may fail."""
+    if not privacy.delta:
+        return "It holds for every outcome and against everybody, whatever they know, have or will get (delta is 0)."
+    return (
+        "It holds against everybody, whatever they know, have or will get, but for delta: the chance of any set of "
+        f"outcomes is at most that factor times as large plus {float(privacy.delta):g}. So some rare outcomes may tell "
+        "more of the person; what is said below leaves them out."
+    )
 
 
 def belief_rows(privacies: Sequence[Privacy], befores: Sequence[float]) -> list[list[str]]:
@@ -90,8 +100,10 @@ def not_promised(privacy: Privacy) -> list[str]:
     return [
         "That nothing can be learned about people in general. If the table shows that one thing goes with another, "
         "that may be concluded of a person too, whether or not they are in it.",
-        f"That two releases cost as little as one: their epsilons add up. A second one like this makes {several:g}.",
-        "That groups are hidden as well as persons: for two people together the factor is squared, and so on.",
+        f"That two releases cost as little as one: their epsilons add up. A second one like this makes {several:g}"
+        + (" at the most, and twice the delta." if privacy.delta else "."),
+        "That groups are hidden as well as persons: for two people together the factor is squared, and so on"
+        + (", and delta grows by more than that." if privacy.delta else "."),
     ]
 
 

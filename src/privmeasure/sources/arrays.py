@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privmeasure import compiled
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
 from privmeasure.errors import DataError
@@ -32,15 +33,17 @@ class ArraySource:
 
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one pass."""
-        tallies = [Tally(partitions) for _ in range(self._threads)]
+        compiled.load_kernels(len(self._points))
+        tallies = [Tally(partitions, among=self._threads) for _ in range(self._threads)]
         rows, pieces = len(self._points), QUARTERS * self._threads
         edges = [rows * i // pieces for i in range(pieces + 1)]
         for quarter in range(QUARTERS):
 
             def count_piece(thread: int, quarter: int = quarter) -> None:
-                piece = quarter * self._threads + thread
-                for start in range(edges[piece], edges[piece + 1], BLOCK):
-                    stop = min(start + BLOCK, edges[piece + 1])
+                first, last = edges[quarter * self._threads + thread :][:2]
+                blocks = max(last > first, round((last - first) / BLOCK))  # alike: a short one costs nearly as much
+                for i in range(blocks):
+                    start, stop = (first + (last - first) * j // blocks for j in (i, i + 1))
                     tallies[thread].add(as_points(self._points[start:stop]))
 
             in_threads(count_piece, self._threads, self._threads)

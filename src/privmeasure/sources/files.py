@@ -7,8 +7,9 @@ message shows a value, a row number or a number of rows: the messages of the rea
 import csv
 import gzip
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -45,6 +46,8 @@ KINDS = {b"PAR1": "parquet", b"ARROW1": "feather", b"PK\x03\x04": "xlsx"}
 """The first bytes of files that are not text."""
 TITLES = {"parquet": "Parquet", "feather": "Feather", "xlsx": "spreadsheet (xlsx)"}
 ENDING_OF = {"parquet": ".parquet", "feather": ".feather", "xlsx": ".xlsx"}
+STRETCH = 1 << 20
+"""Rows of a Parquet file that are read together, at least: their bytes are in memory at a time."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some programs put it before the text."""
 
@@ -122,6 +125,13 @@ class TextTable(DiskFile):
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns as text. The pieces depend on the bytes of the file alone; nothing is kept."""
+        for read in self.pieces(columns, progress=progress, unread=unread):
+            yield read()
+
+    def pieces(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[Callable[[], pa.RecordBatch]]":
+        """Yield what reads each batch: lines are found one after the other, but cells in whatever thread asks."""
         import pyarrow as pa
 
         check_columns(self.path, self.names, columns)
@@ -134,7 +144,7 @@ class TextTable(DiskFile):
         with raw as file, pa.CompressedInputStream(file, "gzip") if self.zipped else file as stream:
             blocks = whole_records(stream.read, self._grammar, start=self._start)
             while (block := self._next(blocks)) is not None:
-                yield reader.read(block, unread)  # private cells: whoever asked for them encodes and counts
+                yield partial(reader.read, block, unread)  # private cells: whoever asked for them encodes and counts
                 quarters.passed(file.tell(), file.size())
         self.check_unchanged()
         quarters.passed(1, 1)
@@ -218,13 +228,14 @@ class ParquetTable(DiskFile):
             raw = native_file(self.path)
             file = pq.ParquetFile(raw, read_dictionary=dictionaries)
         with raw, file:
-            pieces = file.iter_batches(batch_size=BLOCK, columns=columns)
-            while True:
-                with readable(self.path), self._whole(*told):
-                    piece = next(pieces, None)
-                if piece is None:
-                    return
-                yield piece.select(columns)
+            for groups in _stretches(file.metadata):  # the reader holds what it has read until its last batch
+                pieces = file.iter_batches(batch_size=BLOCK, row_groups=groups, columns=columns)
+                while True:
+                    with readable(self.path), self._whole(*told):
+                        piece = next(pieces, None)
+                    if piece is None:
+                        break
+                    yield piece.select(columns)
 
     @contextmanager
     def _whole(self, *told: type[Exception]) -> Iterator[None]:
@@ -242,6 +253,20 @@ class ParquetTable(DiskFile):
                 f"{self.path} is not a complete Parquet file that can be read. It may be truncated, damaged or "
                 "encrypted. Copy it or write it again."
             ) from None
+
+
+def _stretches(metadata: Any) -> Iterator[list[int]]:
+    """Yield the groups of rows of a Parquet file in stretches of at least `STRETCH` rows, but for the last."""
+    groups: list[int] = []
+    rows = 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= STRETCH:
+            yield groups
+            groups, rows = [], 0
+    if groups:
+        yield groups
 
 
 def open_table(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from privmeasure.tables.texts import Translation
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 21
 """Bytes of text that are parsed at a time."""
 LONGEST_LINE = 1 << 24
 """Bytes of the longest record that is read; a longer one is a row of missing cells. A public limit on memory."""

@@ -1,9 +1,10 @@
 """Rows in a table, in a file or in memory: encoded by the schema, counted block by block, in threads."""
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from privmeasure.counts import CellCounts, Partition
@@ -23,6 +24,14 @@ FEW_BATCHES = 4
 """Batches up to which threads cost more than they bring."""
 CACHE_BYTES = 1 << 29
 """Encoded points are kept up to this size; beyond it the table is read again for every question. A public limit."""
+
+
+ReadBatch = Callable[[], "pa.RecordBatch"]
+"""Reads one batch, in whatever thread calls it."""
+
+
+def _itself(batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    return batch
 
 
 class TableSource:
@@ -67,7 +76,7 @@ class TableSource:
         """Return the counts of each partition, in one pass."""
         import pyarrow as pa
 
-        tallies = [Tally(partitions) for _ in range(self._threads)]
+        tallies = [Tally(partitions, among=self._threads) for _ in range(self._threads)]
         try:
             if not isinstance(self._table, pa.Table):
                 self._table.check_unchanged()  # also where rows were kept: whether they are depends on their number
@@ -106,7 +115,7 @@ class TableSource:
 
     def _share(
         self,
-        batches: "Generator[pa.RecordBatch, None, None]",
+        batches: "Iterator[ReadBatch]",
         work: "Callable[[pa.RecordBatch, int], None]",
         turn: threading.Lock,
     ) -> None:
@@ -117,19 +126,19 @@ class TableSource:
             try:
                 while not stopped.is_set():
                     with turn:  # one thread reads while the others encode
-                        batch = next(batches, None)
-                    if batch is None:
+                        read = next(batches, None)
+                    if read is None:
                         return
-                    work(batch, thread)
+                    work(read(), thread)
             finally:
                 stopped.set()
 
-        seen = 0
-        for batch in islice(batches, FEW_BATCHES):
-            seen += 1
-            work(batch, 0)
-        if seen < FEW_BATCHES:
+        first = list(islice(batches, FEW_BATCHES))
+        if len(first) < FEW_BATCHES:
+            for read in first:
+                work(read(), 0)
             return
+        batches = chain(first, batches)
         with ThreadPoolExecutor(self._threads) as pool:
             try:
                 for done in [pool.submit(take, thread) for thread in range(self._threads)]:
@@ -178,16 +187,21 @@ class TableSource:
         if self._cached_bytes > CACHE_BYTES:
             self._cache = None
 
-    def _batches(self, tell: Callable[[float], None]) -> "Generator[pa.RecordBatch, None, None]":
+    def _batches(self, tell: Callable[[float], None]) -> "Iterator[ReadBatch]":
+        """Yield what reads each batch: for a text file this is most of the work, and is left to the threads."""
         import pyarrow as pa
 
         if not isinstance(self._table, pa.Table):
-            yield from self._table.batches(self._columns, progress=tell)
+            if hasattr(self._table, "pieces"):
+                yield from self._table.pieces(self._columns, progress=tell)
+                return
+            for batch in self._table.batches(self._columns, progress=tell):
+                yield partial(_itself, batch)
             return
         pieces = self._table.select(self._columns).to_batches(max_chunksize=BLOCK)
         quarters = Quarters(tell)
         for i, piece in enumerate(pieces):
-            yield piece
+            yield partial(_itself, piece)
             quarters.passed(i + 1, len(pieces))
         quarters.passed(1, 1)
 

@@ -125,7 +125,7 @@ def resolutions(schema: Schema, plan: Promise) -> list[ColumnResolution]:
 
 def advice(schema: Schema, plan: Promise) -> list[str]:
     """Return warnings in plain words: columns that come out blind, and categories that leave no cuts for the rest."""
-    facts = _facts(schema)
+    facts = _facts(schema) + _large_delta(plan)
     if not plan.joint:
         return _blind_columns(schema, plan) + facts
     found, depth = resolutions(schema, plan), plan.trees[0].depth
@@ -133,7 +133,7 @@ def advice(schema: Schema, plan: Promise) -> list[str]:
     warnings = []
     blind = [column.name for column in found if column.cuts == 0 and domains[column.name].deepest > 0]
     if blind:
-        paid = float(plan.privacy.epsilon * plan.rows / plan.privacy.sensitivity)
+        paid = float(plan.privacy.signal(plan.privacy.budget, plan.rows))
         warnings.append(
             f"{listed(blind)} {'gets' if len(blind) == 1 else 'get'} no cut: {plan.rows:,} rows at epsilon "
             f"{float(plan.privacy.epsilon):g} (about {paid:,.3g} units of signal) pay for {depth} cuts, and there "
@@ -152,6 +152,18 @@ def advice(schema: Schema, plan: Promise) -> list[str]:
             "(weight = 0.1), an order or a taxonomy, leave some out with --columns, or use --mechanism columns."
         )
     return warnings + facts
+
+
+def _large_delta(plan: Promise) -> list[str]:
+    """Warn of a delta that would allow to give away one row of the table, whole."""
+    delta = plan.privacy.delta
+    if not delta or delta * plan.rows <= 1:
+        return []
+    return [
+        f"delta = {float(delta):g} is above 1 / rows ({plan.rows:,}): a mechanism that publishes one row at random "
+        "would keep such a promise. Ours does not, but nobody who reads the promise can know: choose a delta far "
+        f"below, such as {1 / (100 * plan.rows):.0e}."
+    ]
 
 
 def _facts(schema: Schema) -> list[str]:

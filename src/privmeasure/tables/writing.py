@@ -4,7 +4,8 @@ import csv
 import errno
 import io
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,10 +14,11 @@ import numpy as np
 from privmeasure.errors import ArgumentError
 from privmeasure.outputs import TAKEN, check_folder, check_place, is_stream, part_beside, part_folder, put, put_folder
 from privmeasure.tables.arrow import number_cells, numbers, unroll, unwrap
+from privmeasure.tables.parquet import GroupedParquet
 from privmeasure.tables.sheets import SheetSink, library
 from privmeasure.tables.suffixes import DELIMITERS, kind_of, suffixes
 from privmeasure.tables.texts import UTF8, TextForm
-from privmeasure.threads import Progress
+from privmeasure.threads import Progress, ahead, thread_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,11 +32,12 @@ def write_table(
     overwrite: bool = False,
     progress: Progress | None = None,
     rows: int | None = None,
+    threads: int | None = None,
 ) -> int:
     """Write tables one after the other into one file, by the end of its name: CSV, TSV, Parquet, Feather or xlsx.
 
     `form` says how text is to be written. Returns how many rows were written. With the number of `rows` that will come
-    at most, a public one, `progress` is told of them as ("write", fraction).
+    at most, a public one, `progress` is told of them as ("write", fraction). The file does not depend on `threads`.
 
     The file is written beside its place and renamed when it is complete: nothing is left after an error or an
     interruption. Doubles are written with the fewest digits that give them back, text is quoted where it must be.
@@ -50,7 +53,7 @@ def write_table(
         ,"say ""y\"""
         <BLANKLINE>
     """
-    path = Path(path)
+    path, workers = Path(path), thread_count(threads)
     check_target(path, overwrite=overwrite)
     batches = iter(batches)
     first = next(batches, None)  # outside of what follows: its errors are not those of the disk
@@ -60,14 +63,15 @@ def write_table(
         with _writable(path):
             sink = _sink(path, beside, first, form or TextForm())
         try:
-            table, written = first, 0
-            while table is not None:
-                with _writable(path):
-                    sink.write(table)
-                written += table.num_rows
-                if progress is not None and rows:
-                    progress("write", min(1.0, written / rows))
-                table = next(batches, None)
+            written = 0
+            pieces = ahead(lambda table: (table.num_rows, sink.encode(table)), chain([first], batches), workers)
+            with closing(pieces):
+                for count, piece in pieces:
+                    with _writable(path):
+                        sink.write(piece)
+                    written += count
+                    if progress is not None and rows:
+                        progress("write", min(1.0, written / rows))
         finally:
             with _writable(path):
                 sink.close()
@@ -87,6 +91,7 @@ def write_parts(
     overwrite: bool = False,
     progress: Progress | None = None,
     rows: int | None = None,
+    threads: int | None = None,
 ) -> int:
     """Write tables into a folder, at most so many rows in each file; its name ends as theirs do: rows.parquet.
 
@@ -106,7 +111,7 @@ def write_parts(
     ending, written = suffixes(folder)[0], 0
     with part_folder(folder) as beside:
         for i, pieces in enumerate(_parts(batches, rows_per_file)):
-            written += write_table(beside / f"part-{i:05}{ending}", pieces, form)
+            written += write_table(beside / f"part-{i:05}{ending}", pieces, form, threads=threads)
             if progress is not None and rows:
                 progress("write", min(1.0, written / rows))
         put_folder(beside, folder, PART_NAME)
@@ -159,7 +164,11 @@ def check_kind(path: str | Path) -> None:
 class _Sink(Protocol):
     """An open file of one of the kinds."""
 
-    def write(self, table: "pa.Table") -> None: ...
+    def encode(self, table: "pa.Table") -> Any:
+        """Return what is written for a table: made in threads, several tables at a time."""
+
+    def write(self, piece: Any) -> None:
+        """Write what `encode` returned, in the order of the tables."""
 
     def close(self) -> None: ...
 
@@ -168,28 +177,62 @@ def _sink(path: Path, beside: Path, first: "pa.Table", form: TextForm) -> _Sink:
     kind = kind_of(path)
     if kind == "csv":
         return _TextSink(path, beside, first, form)
-    return SheetSink(beside, first) if kind == "xlsx" else _ArrowSink(kind, beside, first)
+    if kind == "xlsx":
+        return SheetSink(beside, first)
+    return _ParquetSink(beside, first) if kind == "parquet" else _FeatherSink(beside, first)
 
 
-class _ArrowSink:
-    """A Parquet or a Feather file."""
+class _ParquetSink:
+    """A Parquet file."""
 
-    def __init__(self, kind: str, beside: Path, first: "pa.Table") -> None:
+    def __init__(self, beside: Path, first: "pa.Table") -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
+
+        first = _with(first, unroll)
+        repeated = [name for name in first.column_names if _repeats(first.column(name))]
+        self._file = pa.OSFile(str(beside), "wb")
+        self._groups = GroupedParquet(self._file, first.schema, compression="zstd", use_dictionary=repeated)
+
+    def encode(self, table: "pa.Table") -> Any:
+        return self._groups.encode(_with(table, unroll))
+
+    def write(self, piece: Any) -> None:
+        self._groups.write(*piece)
+
+    def close(self) -> None:
+        self._groups.close()
+        self._file.close()
+
+
+class _FeatherSink:
+    """A Feather file."""
+
+    def __init__(self, beside: Path, first: "pa.Table") -> None:
+        import pyarrow as pa
 
         self._file, schema = pa.OSFile(str(beside), "wb"), _with(first, unroll).schema
-        if kind == "parquet":
-            self._writer: Any = pq.ParquetWriter(self._file, schema, compression="zstd")
-        else:
-            self._writer = pa.ipc.new_file(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        self._writer = pa.ipc.new_file(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
-    def write(self, table: "pa.Table") -> None:
-        self._writer.write_table(_with(table, unroll))
+    def encode(self, table: "pa.Table") -> "pa.Table":
+        return _with(table, unroll)
+
+    def write(self, piece: "pa.Table") -> None:
+        self._writer.write_table(piece)
 
     def close(self) -> None:
         self._writer.close()
         self._file.close()
+
+
+def _repeats(column: "pa.ChunkedArray") -> bool:
+    """Say whether a dictionary of a column's values may be worth it.
+
+    Of doubles that hardly repeat it is not: Parquet's writer then builds one only to give it up, which takes most of
+    its time, and the file is larger.
+    """
+    import pyarrow.types as pt
+
+    return not pt.is_floating(column.type) or 2 * len(column.unique()) <= len(column)
 
 
 class _TextSink:
@@ -207,7 +250,7 @@ class _TextSink:
         csv.writer(header, delimiter=self._delimiter, lineterminator="\n").writerow(first.column_names)
         self._files[-1].write(self._encoded(header.getvalue()))
 
-    def write(self, table: "pa.Table") -> None:
+    def encode(self, table: "pa.Table") -> Any:
         import pyarrow as pa
         import pyarrow.csv as pc
 
@@ -224,12 +267,13 @@ class _TextSink:
             quoting_style="needed" if quotes else "none",  # "needed" quotes all text, none the rest
             batch_size=1 << 14,
         )
-        if self._form.codec == UTF8:
-            pc.write_csv(table, self._files[-1], options)
-            return
         block = pa.BufferOutputStream()
         pc.write_csv(table, block, options)
-        self._files[-1].write(self._encoded(block.getvalue().to_pybytes().decode()))
+        text = block.getvalue()
+        return text if self._form.codec == UTF8 else self._encoded(text.to_pybytes().decode())
+
+    def write(self, piece: Any) -> None:
+        self._files[-1].write(piece)
 
     def _encoded(self, text: str) -> bytes:
         try:

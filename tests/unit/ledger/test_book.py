@@ -246,9 +246,9 @@ def test_foreign_damaged_and_newer_files(tmp_path, ledger):
     with pytest.raises(LedgerFileError, match="another program"):
         Ledger(foreign).open_account("d", cap=1, neighbours="replace")
     with sqlite3.connect(ledger.path) as connection:
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute("PRAGMA user_version = 5")
     connection.close()
-    with pytest.raises(LedgerFileError, match="format 4"):
+    with pytest.raises(LedgerFileError, match="format 5"):
         ledger.spent(NAME)
     (tmp_path / "empty").touch()
     with pytest.raises(LedgerFileError, match="empty"):

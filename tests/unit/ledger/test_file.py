@@ -79,7 +79,7 @@ def test_it_is_read_as_it_is(old):
 def test_it_is_migrated_when_something_is_booked(old):
     before, entries = old.path.read_bytes(), told(old)
     spend(old)
-    assert version(old.path) == 3
+    assert version(old.path) == 4
     assert told(old)[:-1] == entries
     ids = [entry.id for entry in old.contents().entries]
     assert len(set(ids)) == 5
@@ -100,14 +100,34 @@ def test_a_book_of_the_second_format_gets_the_column_of_persons(tmp_path):
     spend(book)
     with closing(sqlite3.connect(book.path)) as connection:  # as format 2 has it
         connection.execute("ALTER TABLE entry DROP COLUMN person")
+        connection.execute("ALTER TABLE entry DROP COLUMN delta")
+        connection.execute("ALTER TABLE account DROP COLUMN delta")
         connection.execute("PRAGMA user_version = 2")
         connection.commit()
     before = book.contents()
     assert (version(book.path), before.entries[0].person) == (2, "")
     book.reserve("people", Privacy("1/10", "add-remove", 4, "patient_id")).confirm()
-    assert (version(book.path), version(tmp_path / "book.sqlite.format-2.backup")) == (3, 2)
+    assert (version(book.path), version(tmp_path / "book.sqlite.format-2.backup")) == (4, 2)
     assert book.contents().entries[:1] == before.entries
     assert [entry.person for entry in book.contents().entries] == ["", "patient_id"]
+
+
+def test_accounts_and_entries_of_the_third_format_are_pure(tmp_path):
+    book = Ledger(tmp_path / "book.sqlite")
+    book.open_account("people", cap=1, neighbours="add-remove")
+    spend(book)
+    with closing(sqlite3.connect(book.path)) as connection:  # as format 3 has it
+        connection.execute("ALTER TABLE entry DROP COLUMN delta")
+        connection.execute("ALTER TABLE account DROP COLUMN delta")
+        connection.execute("PRAGMA user_version = 3")
+        connection.commit()
+    before = book.contents()
+    assert (before.entries[0].delta, before.accounts[0].delta) == (0, 0)
+    with pytest.raises(BudgetError, match="without a delta"):
+        book.reserve("people", Privacy("1/10", "add-remove", delta="1e-9"))
+    book.reserve("people", Privacy("1/10", "add-remove")).confirm()
+    assert (version(book.path), version(tmp_path / "book.sqlite.format-3.backup")) == (4, 3)
+    assert (book.contents().entries[:1], book.contents().accounts) == (before.entries, before.accounts)
 
 
 def test_a_refused_booking_changes_nothing(old):
@@ -195,12 +215,12 @@ def test_killed_at_any_moment_the_book_is_readable(old, tmp_path):
         assert told(old)[:4] == entries
         state = (version(old.path), [entry.state for entry in old.contents().entries[4:]][-1:])
         seen.add((state[0], *state[1]))
-        if state[0] == 3:
+        if state[0] == 4:
             assert told(Ledger(tmp_path / "book.sqlite.format-1.backup")) == entries
         spend(old)  # whatever was left behind, the next one can go on
-        assert version(old.path) == 3
+        assert version(old.path) == 4
         moment += 2
-    assert seen >= {(1,), (3, "pending"), (3, "spent")}
+    assert seen >= {(1,), (4, "pending"), (4, "spent")}
 
 
 def migrate(path, barrier, results):
@@ -222,7 +242,7 @@ def test_two_processes_that_migrate_at_once(old):
     assert [results.get(timeout=60) for _ in runs] == [True] * 3
     for run in runs:
         run.join()
-    assert version(old.path) == 3
+    assert version(old.path) == 4
     assert told(old)[:4] == entries
     assert [entry.state for entry in old.contents().entries[4:]] == ["spent"] * 3
     assert len(list(old.path.parent.glob("*backup*"))) == 1

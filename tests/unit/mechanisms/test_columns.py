@@ -81,7 +81,7 @@ def test_one_column_gets_everything(neighbours):
 
 
 def test_two_columns_need_no_selection(monkeypatch):
-    monkeypatch.setattr(column_tree.TruePairs, "_noisy_max", None)
+    monkeypatch.setattr(column_tree.TruePairs, "_winner", None)
     measure = release(mixed(3000)[:, :2], MIXED[:2], neighbours="add-remove")
     check(measure)
     assert [(pair.first, pair.second) for pair in measure.pairs] == [(0, 1)]

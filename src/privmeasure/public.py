@@ -4,6 +4,7 @@ from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nulla
 from privmeasure.errors import PrivmeasureError
 from privmeasure.evaluation import evaluate
 from privmeasure.mechanisms import PMM, PSMM, Recipe
+from privmeasure.notebook import ProgressBar
 from privmeasure.plans.plan import Plan
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
@@ -52,6 +53,7 @@ __all__ = [
     "Privacy",
     "PrivmeasureError",
     "Product",
+    "ProgressBar",
     "Query",
     "Recipe",
     "Schema",

@@ -420,10 +420,18 @@ def examples(text):
 
 
 LEAVES = {path: command for path, command in commands() if path and not hasattr(command, "commands")}
-ORDER = ["ledger", "schema", "plan", "fit", "sample", "synthesize", "inspect", "report", "evaluate"]
+ORDER = ["ledger", "schema", "plan", "fit", "sample", "synthesize", "inspect", "report", "evaluate", "app"]
 
 
-def test_every_example_runs(call, folder):
+@pytest.fixture
+def served(monkeypatch):
+    """The local pages that were asked for: none is served, for it would not end."""
+    found = []
+    monkeypatch.setattr("privmeasure.app.visit.serve", lambda commands, **options: found.append(options))
+    return found
+
+
+def test_every_example_runs(call, folder, served):
     """In an order in which a later one may use what an earlier one made."""
     for name in ("people.release", "book.sqlite"):
         (folder / name).unlink()
@@ -440,6 +448,7 @@ def test_every_example_runs(call, folder):
             words = shlex.split(line, comments=True)
             assert words[1 : 1 + len(path)] == list(path)
             call(*words[1:])
+    assert [(page["port"], page["upload_limit"]) for page in served] == [(0, 512 << 20), (8123, 2000 << 20)]
 
 
 def test_the_five_steps_of_the_first_page(call, folder):

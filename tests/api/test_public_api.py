@@ -21,6 +21,7 @@ CORE = {
     "Plan",
     "Privacy",
     "PrivmeasureError",
+    "ProgressBar",
     "Recipe",
     "Schema",
     "Synthesizer",

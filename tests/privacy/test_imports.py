@@ -37,7 +37,7 @@ LAYERS = [
     {"sources", "releases"},
     {"mechanisms", "metrics", "testing"},
     {"synthesizer", "ledger", "evaluation", "typical"},
-    {"report", "cli", "public", "theory"},
+    {"report", "cli", "public", "theory", "app"},
 ]
 """A room may import rooms of its own layer or below. A new room must be given a layer here."""
 
@@ -86,6 +86,7 @@ PUBLIC = [
     "report.public",
     "report.planning",
     "report.plots",
+    "app",
     "testing.domains",
     "testing.columns",
     "testing.hostile",

@@ -5,6 +5,8 @@
 
 from fractions import Fraction
 
+from privmeasure.app.commands import Commands
+from privmeasure.cli.serving import LocalCommands
 from privmeasure.counts import CellCounts, Source
 from privmeasure.domains import Box, Categories, Circle, Domain, Finite, Integers, Nullable, Product, Sphere, Steps
 from privmeasure.ledger.reservation import Spender
@@ -36,6 +38,10 @@ def domains(
     a: Box, b: Categories, c: Circle, d: Finite, e: Integers, f: Nullable, g: Product, h: Sphere, i: Steps
 ) -> list[Domain]:
     return [a, b, c, d, e, f, g, h, i]
+
+
+def commands(a: LocalCommands) -> list[Commands]:
+    return [a]
 
 
 def promises(a: Plan, b: ColumnPlan) -> list[Promise]:

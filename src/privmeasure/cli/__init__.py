@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from privmeasure.cli import app as local_page
 from privmeasure.cli import evaluate, failures, fit, inspect, ledger, options, plan, report, sample, schema, synthesize
 
 app = typer.Typer(
@@ -29,7 +30,10 @@ commands = (
     inspect.inspect,
     evaluate.evaluate,
 )
-options.add_commands(app, {command.__name__: command for command in commands} | {"report": report.write_report})
+options.add_commands(
+    app,
+    {command.__name__: command for command in commands} | {"report": report.write_report, "app": local_page.run_app},
+)
 app.add_typer(schema.schema_commands, name="schema")
 app.add_typer(ledger.ledger_commands, name="ledger")
 
@@ -76,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-WITHOUT_PANDAS = {"plan", "fit", "sample", "synthesize", "report"}
+WITHOUT_PANDAS = {"plan", "fit", "sample", "synthesize", "report", "app"}
 """Commands that never need it. pyarrow would load it where it is installed, for a quarter of a second."""
 
 

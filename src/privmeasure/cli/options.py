@@ -317,4 +317,5 @@ def unfold(command: Callable[..., None]) -> Callable[..., None]:
 def add_commands(app: typer.Typer, commands: Mapping[str, Callable[..., None]]) -> None:
     """Give an application its commands, by name."""
     for name, command in commands.items():
-        app.command(name, help=help_of(command))(unfold(command))
+        text = help_of(command).replace("[", "\\[")  # no markup: 'privmeasure[report]' is meant as it is written
+        app.command(name, help=text)(unfold(command))

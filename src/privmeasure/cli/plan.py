@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privmeasure.plans.promise import Promise
     from privmeasure.synthesizer import Synthesizer
     from privmeasure.tables import Schema
+    from privmeasure.tables.advice import ColumnResolution
 
 SHOWN_FACTORS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 """Of the number of rows, for the curve of a page."""
@@ -47,18 +48,13 @@ def plan(
       privmeasure plan --schema people.toml --epsilon 1 --neighbours add-remove --rows 5000 --html plan.html
       privmeasure plan --schema people.toml --epsilon 1/2 --neighbours replace --rows 5000 --columns age,sex --json
     """
-    from privmeasure.tables.advice import advice, resolutions
-
     check_page(html, overwrite=overwrite, beside=[asked.schema], option="--html")
     with terminal.progress("planning", shown=voice.in_words):
-        declared, synthesizer = promise(asked, chosen)
-        planned = synthesizer.plan(rows)
+        declared, synthesizer, planned, resolved, warnings = make_plan(asked, chosen, rows)
         compared = synthesizer.guarantees(
             rows, [options.read_epsilon(text, "epsilons") for text in epsilons.split(",")]
         )
         per_person = [] if declared.person is None else synthesizer.guarantees_per_person(rows)
-        resolved = resolutions(declared, planned)
-        warnings = [*advice(declared, planned), *undecided(asked.schema, declared)]
     if html is not None:
         _write_page(html, declared, synthesizer, planned, compared, warnings)
     found = {
@@ -92,6 +88,18 @@ def plan(
         if html is not None:
             print(f"{html} written")
     voice.warn(*warnings)
+
+
+def make_plan(
+    asked: Asked, chosen: Chosen, rows: int
+) -> "tuple[Schema, Synthesizer, Promise, list[ColumnResolution], list[str]]":
+    """Return a plan, with whose it is, what it knows of each column, and what to warn of. No data are opened."""
+    from privmeasure.tables.advice import advice, resolutions
+
+    declared, synthesizer = promise(asked, chosen)
+    planned = synthesizer.plan(rows)
+    warnings = [*advice(declared, planned), *undecided(asked.schema, declared)]
+    return declared, synthesizer, planned, resolutions(declared, planned), warnings
 
 
 def _write_page(

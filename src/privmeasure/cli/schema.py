@@ -103,14 +103,11 @@ def check(
 
 
 def _count(data: Path, declared: "Schema", form: "TextForm", voice: terminal.Voice) -> None:
-    """Count what a schema would change in a table. CONFIDENTIAL: values are read here, for their owner alone."""
-    from privmeasure.sources.changes import COUNTS_STAMP, columns_to_count, count_changes
-    from privmeasure.sources.lines import UnreadRows
+    """Show what a schema would change in a table. CONFIDENTIAL."""
+    from privmeasure.sources.changes import COUNTS_STAMP
 
-    with terminal.progress("counting", shown=voice.in_words), opened(data) as path:
-        table, unread = check_header(path, declared, form), UnreadRows()
-        columns = columns_to_count(declared, table.names)
-        changes = count_changes(declared, table.batches(columns, unread=unread), unread)
+    with opened(data) as path:
+        changes = changes_of(path, declared, form, shown=voice.in_words)
     if voice.json:
         terminal.emit(changes.to_json())
     if voice.in_words:  # otherwise the exit code says that schema, header and file are fine
@@ -119,27 +116,52 @@ def _count(data: Path, declared: "Schema", form: "TextForm", voice: terminal.Voi
         print(COUNTS_STAMP)
 
 
-def _show_changes(declared: "Schema", changes: "ConfidentialChanges") -> None:
+def changes_of(path: Path, declared: "Schema", form: "TextForm", *, shown: bool) -> "ConfidentialChanges":
+    """Count what a schema would change in a table. CONFIDENTIAL: values are read here, for their owner alone."""
+    from privmeasure.sources.changes import columns_to_count, count_changes
+    from privmeasure.sources.lines import UnreadRows
+
+    with terminal.progress("counting", shown=shown):
+        table, unread = check_header(path, declared, form), UnreadRows()
+        columns = columns_to_count(declared, table.names)
+        return count_changes(declared, table.batches(columns, unread=unread), unread)
+
+
+CHANGED = ["column", "missing", "becomes", "not read or not declared", "becomes", "clamped"]
+"""The heads of the table of what would be changed."""
+
+
+def changed_cells(declared: "Schema", changes: "ConfidentialChanges") -> list[list[str]]:
     """Say of each column what is missing, not read or clamped, and what becomes of it. CONFIDENTIAL."""
     from privmeasure.tables.advice import lost_cells
 
-    heads = ["column", "missing", "becomes", "not read or not declared", "becomes", "clamped"]
     rows = []
     for gone in lost_cells(declared):
         t, share = changes.columns[gone.name], changes.shares(gone.name)
         empty, odd = _share(t.missing, share["missing"]), _share(t.unparsed + t.unknown, share["unread"])
         rows.append([gone.name, empty, gone.missing, odd, gone.unread, _share(t.clamped, share["clamped"])])
-    terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", heads, rows)
+    return rows
+
+
+def changed_rows(changes: "ConfidentialChanges") -> list[str]:
+    """Say how many rows cannot be read, or contradict the schema. CONFIDENTIAL."""
     unread = changes.unread
-    print(
+    return [
         f"{unread.rows:,} rows cannot be read, and count as missing in every column; in {unread.open_quotes:,} of "
-        "them a quote does not end."
-    )
-    print("A word such as NA is not read as a number or date, and is a value that is not declared in a category.")
-    for name, different in changes.derived.items():
-        print(f"{different:,} rows of {name!r} differ from what is derived for them.")
-    for rule, wrong in changes.never.items():
-        print(f"{wrong:,} rows have what can never be: {rule}")
+        "them a quote does not end.",
+        "A word such as NA is not read as a number or date, and is a value that is not declared in a category.",
+        *(
+            f"{different:,} rows of {name!r} differ from what is derived for them."
+            for name, different in changes.derived.items()
+        ),
+        *(f"{wrong:,} rows have what can never be: {rule}" for rule, wrong in changes.never.items()),
+    ]
+
+
+def _show_changes(declared: "Schema", changes: "ConfidentialChanges") -> None:
+    """Print what would be changed. CONFIDENTIAL."""
+    terminal.table(f"\nWhat would be changed, of {changes.rows:,} rows", CHANGED, changed_cells(declared, changes))
+    print("\n".join(changed_rows(changes)))
     if changes.persons is not None:
         _show_persons(changes.persons.to_json())
 

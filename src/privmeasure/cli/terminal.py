@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privmeasure.cli import options
@@ -73,9 +74,26 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, to
     Console(highlight=False, stderr=to_stderr, width=width).print(grid)
 
 
+_watcher: "ContextVar[Progress | None]" = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched(advance: "Progress") -> "Iterator[None]":
+    """Let somebody else than the terminal follow what is done inside: the local page."""
+    token = _watcher.set(advance)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
 @contextmanager
 def progress(what: str, *, shown: bool) -> "Iterator[Progress | None]":
     """Give a function for progress: a bar on stderr after a second, none where stderr is not a terminal."""
+    if (watcher := _watcher.get()) is not None:
+        watcher(what, 0.0)
+        yield watcher
+        return
     if not shown or not sys.stderr.isatty():
         yield None
         return

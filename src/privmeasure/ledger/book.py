@@ -112,34 +112,44 @@ class Ledger:
     def _reserved(
         self, dataset: str, privacy: Privacy, *, release: str, schema: str, note: str, user: str | None
     ) -> Entry:
-        _check_terms(privacy.epsilon, "epsilon")
-        _check_terms(privacy.delta, "delta")
         names.check_text("note", note)
         names.check_text("schema", schema, LONGEST_NAME)
         user = _user(user)
         with file.writing(self.path) as connection:
-            book = file.contents(connection)
-            account = names.find(book.accounts, dataset, str(self.path))
-            entries = book.of(account.dataset)[0]
-            _check_promise(account, entries, privacy)
-            entry = Entry(
-                number=0,
-                id=new_id(),
-                dataset=account.dataset,
-                epsilon=privacy.epsilon,
-                rows_per_person=privacy.rows_per_person,
-                schema=schema,
-                note=note,
-                time=now(),
-                user=user,
-                release=release,
-                files=(),
-                state="pending",
-                person=privacy.person or "",
-                delta=privacy.delta,
-            )
-            _check_caps(account, entries, entry)
+            entry = self._accepted(file.contents(connection), dataset, privacy)
+            entry = replace(entry, id=new_id(), schema=schema, note=note, time=now(), user=user, release=release)
             return replace(entry, number=file.put_entry(connection, entry))
+
+    def check(self, dataset: str, privacy: Privacy) -> Account:
+        """Refuse a release as `reserve` would at this moment, and return its account; nothing is booked."""
+        book = self.contents()
+        return names.find(book.accounts, self._accepted(book, dataset, privacy).dataset, str(self.path))
+
+    def _accepted(self, book: Contents, dataset: str, privacy: Privacy) -> Entry:
+        """Return what would be booked for a promise, as far as it says it, or refuse it."""
+        _check_terms(privacy.epsilon, "epsilon")
+        _check_terms(privacy.delta, "delta")
+        account = names.find(book.accounts, dataset, str(self.path))
+        entries = book.of(account.dataset)[0]
+        _check_promise(account, entries, privacy)
+        entry = Entry(
+            number=0,
+            id="",
+            dataset=account.dataset,
+            epsilon=privacy.epsilon,
+            rows_per_person=privacy.rows_per_person,
+            schema="",
+            note="",
+            time="",
+            user="",
+            release="",
+            files=(),
+            state="pending",
+            person=privacy.person or "",
+            delta=privacy.delta,
+        )
+        _check_caps(account, entries, entry)
+        return entry
 
     def close(self, path: str | Path) -> Entry:
         """Turn the pending entry of a release into a spent one, given the file of the release; its digest is kept.

@@ -60,7 +60,7 @@ def fill_gap(text: str, gap: Gap, reply: str) -> str:
         high = "?"
     """
     fields = _columns(text)[gap.column]
-    value = _read_reply(gap.field, reply)
+    value = read_reply(gap.field, reply)
     settled = {field: v for field, v in fields.items() if v != TO_FILL_IN or field != "nullable"}
     try:
         from_fields({**settled, gap.field: value})
@@ -116,7 +116,7 @@ def _what(fields: Mapping[str, Any], field: str) -> str:
     return "what it is"
 
 
-def _read_reply(field: str, reply: str) -> Any:
+def read_reply(field: str, reply: str) -> Any:
     """Return what a person typed as a value of a field."""
     reply = reply.strip()
     if any(category(letter) in ("Cc", "Cs") for letter in reply):  # whoever is no terminal may send anything

@@ -98,15 +98,22 @@ def template(names: Sequence[str], types: Types | None = None, *, guess: bool = 
         nullable = "?"
         <BLANKLINE>
     """
+    return open_draft(names, types, guess=guess, nullable=nullable).to_toml()
+
+
+def open_draft(
+    names: Sequence[str], types: Types | None = None, *, guess: bool = False, nullable: bool = False
+) -> Draft:
+    """Return what `template` writes: a draft in which every column asks whether cells may be missing."""
     known = draft(names, types, guess=guess)
     for fields in known.columns.values():
         if not lacks_data(fields["type"]):  # whether cells may be missing is to be decided, never assumed
             fields.setdefault("nullable", nullable or TO_FILL_IN)
-    return known.to_toml()
+    return known
 
 
 def draft(names: Sequence[str], types: Types | None = None, *, guess: bool = False) -> Draft:
-    """Return what is known of a table by names and storage types alone: what `template` writes."""
+    """Return what is known of a table by names and storage types alone."""
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
         raise SchemaError(f"More than one column is named {', '.join(map(repr, repeated))}. Rename them first.")

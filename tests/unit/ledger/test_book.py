@@ -58,6 +58,20 @@ def test_spends_add_up_exactly_and_stop_at_the_cap(ledger):
     assert len(ledger.history(NAME)) == 10
 
 
+def test_a_check_says_what_a_reservation_would_and_books_nothing(ledger):
+    assert ledger.check(NAME.upper(), promise(1)).dataset == NAME
+    assert ledger.history(NAME) == []
+    ledger.reserve(NAME, promise("1/2"))
+    for wrong in (promise(1), promise("1/4", "replace"), promise(Fraction(1, 10**31 + 1))):
+        told = []
+        for ask in (ledger.check, ledger.reserve):
+            with pytest.raises((BudgetError, ArgumentError)) as raised:
+                ask(NAME, wrong)
+            told.append(str(raised.value))
+        assert told[0] == told[1]
+    assert len(ledger.history(NAME)) == 1
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.fractions(min_value=Fraction(1, 10**9), max_value=1, max_denominator=10**12), max_size=12))
 def test_what_counts_never_passes_the_cap(tmp_path_factory, epsilons):

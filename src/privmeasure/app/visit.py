@@ -1,0 +1,47 @@
+"""From the first address to the last file: the page is served until it is stopped, and nothing of it stays."""
+
+import sys
+import tempfile
+import threading
+import webbrowser
+from pathlib import Path
+
+from privmeasure.app.commands import Commands
+from privmeasure.app.desk import Desk
+from privmeasure.app.server import PageServer
+from privmeasure.app.views import Site
+from privmeasure.errors import ArgumentError
+
+
+def serve(commands: Commands, *, port: int, upload_limit: int, open_browser: bool) -> None:
+    """Serve the page until somebody stops it; if work is interrupted by that, it is told after all was deleted.
+
+    Work is done on the thread that calls this, requests are answered on others.
+    """
+    with tempfile.TemporaryDirectory(prefix="privmeasure-") as folder:  # mode 0700
+        desk = Desk(commands, Path(folder))
+        try:
+            server = PageServer(port, upload_limit=upload_limit)
+        except OSError:
+            raise ArgumentError(
+                f"Port {port} cannot be had: it is taken, or not yours. Give another, or none for one that is free."
+            ) from None
+        try:
+            site = Site(server.door, desk, upload_limit)
+            server.respond, server.upload = site.respond, site.upload
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            print(
+                f"Open this address, once, in your browser (Ctrl-C stops the page):\n{server.door.address}", flush=True
+            )
+            if open_browser:
+                webbrowser.open(server.door.address)
+            desk.jobs.run()
+        finally:
+            desk.close()
+            server.shutdown()
+            server.server_close()
+            for made in desk.lost:
+                print(
+                    f"warning: release {made.number} was not downloaded, and is gone; its epsilon is spent.",
+                    file=sys.stderr,
+                )

@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -170,7 +171,8 @@ class ParquetTable(DiskFile):
 
         super().__init__(path)
         with readable(path), self._whole(), native_file(path) as raw, pq.ParquetFile(raw) as file:
-            schema, self._rows = file.schema_arrow, file.metadata.num_rows
+            schema, self._rows, self._all_groups = file.schema_arrow, file.metadata.num_rows, file.num_row_groups
+        self._groups: range | None = None
         self.names: tuple[str, ...] = tuple(schema.names)
         self.types: tuple[pa.DataType, ...] = tuple(schema.types)
         check_names(path, self.names)
@@ -192,6 +194,15 @@ class ParquetTable(DiskFile):
             quarters.passed(rows := rows + piece.num_rows, self._rows)
         self.check_unchanged()
         quarters.passed(1, 1)
+
+    def pieces(self) -> list[TableFile]:
+        """Return the file in groups of rows, which can be read apart; `batches` of each yields its own rows."""
+        if self._all_groups < 2:
+            return [self]
+        pieces = [copy(self) for _ in range(self._all_groups)]
+        for i, piece in enumerate(pieces):
+            piece._groups = range(i, i + 1)
+        return list(pieces)
 
     def _pieces(self, columns: list[str], texts: list[str]) -> "Iterator[pa.RecordBatch]":
         """Yield batches, texts with their dictionaries; not where these take 2 GiB, for which one cell is enough."""
@@ -218,7 +229,8 @@ class ParquetTable(DiskFile):
             raw = native_file(self.path)
             file = pq.ParquetFile(raw, read_dictionary=dictionaries)
         with raw, file:
-            pieces = file.iter_batches(batch_size=BLOCK, columns=columns)
+            groups = None if self._groups is None else list(self._groups)
+            pieces = file.iter_batches(batch_size=BLOCK, columns=columns, row_groups=groups)
             while True:
                 with readable(self.path), self._whole(*told):
                     piece = next(pieces, None)

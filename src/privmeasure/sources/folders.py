@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns
+from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns, pieces_of
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.sources.stores import FilePath, StorePath
 from privmeasure.tables.suffixes import ENDINGS, kind_of
@@ -105,20 +105,17 @@ class TableFolder:
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns, file by file. Nothing is kept."""
-        import pyarrow as pa
-
         check_columns(self.path, self.names, columns)
         self.check_unchanged()
         quarters = Quarters(progress)
         for i, ((file, values), place) in enumerate(zip(self._files, self._paths.items(), strict=True)):
-            own = [name for name in columns if name not in values] or list(file.names[:1])
-            with without_values(*place):
-                for piece in file.batches(own, unread=unread):  # private cells: whoever asked for them encodes them
-                    cells = {name: piece.column(name) for name in own}
-                    for name, value in values.items():
-                        cells[name] = pa.repeat(_cell(value), piece.num_rows)
-                    yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
+            yield from FileOfFolder(file, values, place).batches(columns, unread=unread)
             quarters.passed(i + 1, len(self._files))
+
+    def pieces(self) -> list[TableFile]:
+        """Return what can be read apart, on other machines too: the files, or pieces of them."""
+        places = zip(self._files, self._paths.items(), strict=True)
+        return [FileOfFolder(piece, values, place) for (file, values), place in places for piece in pieces_of(file)]
 
     def check_unchanged(self) -> None:
         """Refuse a folder that has other files now, or one that was written to."""
@@ -129,6 +126,35 @@ class TableFolder:
         for (file, _), place in zip(self._files, self._paths.items(), strict=True):
             with without_values(*place):
                 file.check_unchanged()
+
+
+class FileOfFolder:
+    """A file of a folder, or a piece of it, with what the folders on the way say of its rows."""
+
+    def __init__(self, file: TableFile, values: Mapping[str, str | None], place: tuple[str, FilePath]) -> None:
+        """Take a file that was opened, its values, and its path from the folder and as a whole."""
+        self._file, self._values, self._place = file, values, place
+        self.kind, self.names = file.kind, (*file.names, *values)
+        self.types = None if file.types is None else (*file.types, *(None for _ in values))
+
+    def batches(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[pa.RecordBatch]":
+        """Yield columns, of the file or of its folders. Nothing is kept."""
+        import pyarrow as pa
+
+        own = [name for name in columns if name not in self._values] or list(self._file.names[:1])
+        with without_values(*self._place):
+            for piece in self._file.batches(own, progress=progress, unread=unread):
+                cells = {name: piece.column(name) for name in own}  # private: whoever asked for them encodes them
+                for name, value in self._values.items():
+                    cells[name] = pa.repeat(_cell(value), piece.num_rows)
+                yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not the one that was opened."""
+        with without_values(*self._place):
+            self._file.check_unchanged()
 
 
 def check_table(schema: Any, table: TableFile) -> None:

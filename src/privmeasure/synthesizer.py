@@ -44,6 +44,7 @@ MOST_JOINT_COLUMNS = 3
 LONGEST_PATH = 4096
 """Letters of the longest text that is taken for a path."""
 
+
 class Places(NamedTuple):
     """Where files lie, and who reads them: a file system of pyarrow, a session of Spark; None for this machine."""
 

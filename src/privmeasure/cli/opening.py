@@ -59,8 +59,8 @@ def file_behind(data: str) -> Path | None:
 
 def told(data: str) -> str:
     """Return how to speak of the place of a table: an address may hold a password."""
+    from privmeasure.outputs import ADDRESS
     from privmeasure.sources.databases import is_database
-    from privmeasure.sources.stores import ADDRESS
 
     return f"The table in {data.partition(':')[0]}" if is_database(data) or ADDRESS.match(data) else data
 

@@ -118,7 +118,7 @@ class Measure(Release, Protocol):
         ...
 
     def lean(self, facts: Sequence[AnyFact]) -> "Measure":
-        """Return what makes shares, and no more: no noisy counts, and of one tree no cells but where facts need them."""
+        """Return what makes shares, and no more: no noisy counts; of one tree no cells, unless facts need them."""
         ...
 
     def made(

@@ -142,7 +142,7 @@ class CellMeasure:
         return cut_shares(self.cells, self.mass if n is None else apportion(self.mass, int(n)), parts)
 
     def lean(self, facts: Sequence[AnyFact]) -> "CellMeasure":
-        """Return the measure without cells, which shares bring; all of them where rows that break facts are replaced."""
+        """Return the measure without cells, which shares bring; with all where rows that break facts are replaced."""
         if facts:
             return replace(self, noisy=None)
         return replace(self, cells=NO_CELLS, mass=NO_MASS, noisy=None)
@@ -162,15 +162,20 @@ class CellMeasure:
             return iter(())
         own = replace(self, cells=share.cells, mass=share.mass)
         if where or not facts:
-            asked = {"where": where, "facts": facts, "factors": factors}
-            return own.chosen(None, seed=seed, order="random", threads=1, then=then, **asked)
+            return own.chosen(
+                seed=seed, order="random", threads=1, then=then, where=where, facts=facts, factors=factors
+            )
         return map(then, replace_rows(own, self._any_rows, seed=seed, facts=facts, factors=factors))
 
     def _any_rows(self, n: int, rng: np.random.Generator) -> Points:
         """Return independent rows."""
         ends = np.cumsum(self.mass)
         cells = self.cells[np.searchsorted(ends, rng.integers(0, ends[-1], n), "right")]
-        return self.domain.centre(cells, self.level) if self.placement == "centre" else self.domain.draw(cells, self.level, rng)
+        return (
+            self.domain.centre(cells, self.level)
+            if self.placement == "centre"
+            else self.domain.draw(cells, self.level, rng)
+        )
 
     def keeping(self, facts: tuple[AnyFact, ...]) -> "CellMeasure":
         """Return itself: rows that break a fact are left out, see `chosen`."""

@@ -105,7 +105,12 @@ def choose_rows(
 
 
 def replace_rows(
-    own: Measure, whole: Callable[[int, np.random.Generator], Points], *, seed: int, facts: Sequence[AnyFact], factors: Product
+    own: Measure,
+    whole: Callable[[int, np.random.Generator], Points],
+    *,
+    seed: int,
+    facts: Sequence[AnyFact],
+    factors: Product,
 ) -> Iterator[Points]:
     """Yield as many rows as one measure has, those of its own that break no fact, and for the others rows of the whole.
 

@@ -44,7 +44,7 @@ def check_coordinate(column: Any, width: int) -> None:
 
 
 class Share(NamedTuple):
-    """A part of a sample that is made by itself, on another machine perhaps: its rows, and of one tree its own cells."""
+    """A part of a sample that is made by itself, on another machine perhaps: of one tree it has its own cells."""
 
     rows: int
     cells: Cells

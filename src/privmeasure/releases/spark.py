@@ -2,13 +2,15 @@
 
 What travels is the released model, without noisy counts, and no key: there is none any more. Each part of the frame is
 drawn from its own share of the release (of one tree, from its own cells) and from a stream of random numbers that its
-number says. So a task that is repeated, or done twice at once, gives the same rows, and so does a frame that is computed
-again. How many parts there are depends on the number of rows alone: a seed gives the same rows on every cluster.
+number says. So a task that is repeated, or done twice at once, gives the same rows, and so does a frame that is
+computed again. How many parts there are depends on the number of rows alone: a seed gives the same rows everywhere.
 """
 
 import pickle
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -16,12 +18,15 @@ import numpy as np
 from privmeasure.conditions.orders import AnyFact
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Points, Product
-from privmeasure.errors import ArgumentError
+from privmeasure.errors import ArgumentError, NoRowsError
+from privmeasure.outputs import part_folder, put_folder
 from privmeasure.releases.base import Measure, Release
+from privmeasure.releases.choosing import NO_ROWS
 from privmeasure.releases.sampling import Share, check_draw
 from privmeasure.releases.table import TableRelease
 from privmeasure.tables.arrow import unwrap
 from privmeasure.tables.facts import Wanted, asked
+from privmeasure.tables.writing import PART_NAME, check_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,15 +56,15 @@ def sample_on_spark(
     check_draw(n, seed, "random", "rows")
     if where is not None and n is not None:
         raise ArgumentError(
-            "On a cluster n and where exclude each other, for how many rows satisfy it is known only when all are drawn: "
-            "leave n out, or sample n rows and filter the frame."
+            "On a cluster n and where exclude each other, for how many rows satisfy it is known only when all are "
+            "drawn: leave n out, or sample n rows and filter the frame."
         )
     session = _active() if session is None else session
     drawing = _drawing(release, where, names)._replace(times=_has_times(session))
     rows = release.total if n is None else int(n)
     parts = max(1, -(-rows // PART_ROWS))
     entropy = np.random.SeedSequence(seed).entropy  # settled now: a part that is computed again has the same rows
-    measure = release.measure if isinstance(release, TableRelease) else release
+    measure = release.measure if isinstance(release, TableRelease) else cast(Measure, release)
     shares = [(i, pickle.dumps(share)) for i, share in enumerate(measure.shares(n, parts))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of versions of pandas
@@ -151,6 +156,41 @@ def draw_part(drawing: _Drawing, share: Share, entropy: Any, part: int) -> "Iter
     )
     for table in rows:
         yield from plain_cells(table, times=drawing.times).to_batches()
+
+
+# -------------------------------------------------------------------------------------------------------------- writing
+
+
+def write_folder(frame: Any, folder: Path, *, overwrite: bool = False, rows_per_file: int | None = None) -> None:
+    """Let executors write a frame into a folder of Parquet files that they share with the driver: whole or not at all.
+
+    The folder is what `tables.writing.write_parts` makes of one machine: part-00000.parquet and so on.
+    """
+    check_parts(folder, overwrite=overwrite)
+    with part_folder(folder) as beside:
+        write_address(frame, (beside / "by executors").resolve().as_uri(), rows_per_file=rows_per_file)
+        for i, part in enumerate(sorted((beside / "by executors").glob("part-*.parquet"))):
+            part.rename(beside / f"part-{i:05}.parquet")
+        shutil.rmtree(beside / "by executors")
+        put_folder(beside, folder, PART_NAME)
+
+
+def write_address(frame: Any, place: str, *, overwrite: bool = False, rows_per_file: int | None = None) -> None:
+    """Let executors write a frame into a folder of Parquet files at an address that they know.
+
+    Spark puts the files of a part in their place when its task is done, once, however often it was tried.
+    """
+    writer = frame.write.mode("overwrite" if overwrite else "errorifexists").option("compression", "zstd")
+    if rows_per_file is not None:
+        writer = writer.option("maxRecordsPerFile", rows_per_file)
+    try:
+        writer.parquet(place)
+    except KeyboardInterrupt:
+        raise
+    except Exception as error:  # of the place or of the cluster: there are public values alone
+        if "NoRowsError" in str(error):
+            raise NoRowsError(NO_ROWS) from None
+        raise OSError(f"Spark could not write the rows ({type(error).__name__}): see its logs.") from None
 
 
 # ---------------------------------------------------------------------------------------------------------------- types

@@ -1,9 +1,9 @@
 """Rows on a Spark cluster, counted there: frames, and files that the executors read themselves. Private.
 
-**Our own code counts.** Executors run `Schema.encode` and `Tally` on Arrow batches (`mapInArrow`), and one GROUP BY adds
-up what they found: so each row gets the cell that it has in memory, whatever its kind. Expressions of Spark SQL would
-have to be made to agree with NumPy in NaN, zeros, zones, casts and overflow, kind by kind, session setting by session
-setting, and texts that must be parsed could not be said in them at all.
+**Our own code counts.** Executors run `Schema.encode` and `Tally` on Arrow batches (`mapInArrow`), and one GROUP BY
+adds up what they found: so each row gets the cell that it has in memory, whatever its kind. Expressions of Spark SQL
+would have to be made to agree with NumPy in NaN, zeros, zones, casts and overflow, kind by kind, session setting by
+session setting, and texts that must be parsed could not be said in them at all.
 
 **Two ways in.** A frame's rows cross from the JVM to Python, which takes most of the time. Files need not: the driver
 reads their headers and deals out the files (of Parquet, groups of rows), and executors open them with the readers of
@@ -27,7 +27,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -52,20 +52,16 @@ HELD_ROWS = 1 << 24
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """What PySpark calls the loggers that write the text of an error, with the values in it, to stderr."""
 ELSEWHERE = (
-    "The schema has a person, and which rows of each are kept is not decided on a cluster. Fit the files without Spark, "
-    "or keep to rows_per_person in the frame itself and give a schema without person: it is then your promise."
+    "The schema has a person, and which rows of each are kept is not decided on a cluster. Fit the files without "
+    "Spark, or keep to rows_per_person in the frame itself and give a schema without person: it is then your promise."
 )
 
 Reads = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.Table | pa.RecordBatch]"]
 """On an executor: from what Spark hands over to rows, in pieces of about a block."""
 
 
-class Encodes(Protocol):
-    """On an executor: from rows to points."""
-
-    def __call__(self, rows: "pa.Table | pa.RecordBatch", /) -> Points:
-        """Return a point for every row."""
-        ...
+Encodes = Callable[["pa.Table | pa.RecordBatch"], Points]
+"""On an executor: from rows to points, each row on its own."""
 
 
 class SparkSource:
@@ -232,8 +228,10 @@ def check_executors(session: Any) -> None:
         raise
     except Exception as error:
         missing = "ModuleNotFoundError" in str(error) or "ImportError" in str(error)
-        why = "privmeasure, or a library that it needs, is not installed for the Python of the executors" if missing else (
-            f"a small job without any data failed on the executors ({type(error).__name__})"
+        why = (
+            "privmeasure, or a library that it needs, is not installed for the Python of the executors"
+            if missing
+            else (f"a small job without any data failed on the executors ({type(error).__name__})")
         )
         raise DataError(
             f"{why}. Install the same version of privmeasure there as here, and name that Python in PYSPARK_PYTHON."
@@ -241,8 +239,8 @@ def check_executors(session: Any) -> None:
     others = sorted(set(found.column(0).to_pylist()) - {__version__})
     if others:
         raise DataError(
-            f"The executors have privmeasure {', '.join(others)}, and the driver has {__version__}. Install one version "
-            "everywhere: a row must lie in one cell, wherever it is counted."
+            f"The executors have privmeasure {', '.join(others)}, and the driver has {__version__}. Install one "
+            "version everywhere: a row must lie in one cell, wherever it is counted."
         )
 
 
@@ -282,7 +280,7 @@ def spark_source(data: Any, space: Schema | Domain) -> SparkSource | None:
     types = _arrow_types(frame, space)
     if isinstance(space, Schema):
         space.check(names, types)
-        wanted, encodes = _needed(space), space.encode
+        wanted, encodes = _needed(space), cast(Encodes, space.encode)
     else:
         wanted, encodes = names, _Points(space.width)
         check_points(_empty(names, types), space.width)
@@ -292,8 +290,8 @@ def spark_source(data: Any, space: Schema | Domain) -> SparkSource | None:
         chosen = numbered.select(*(f"c{i}" for i in places))
         if not chosen._jdf.queryExecution().optimizedPlan().deterministic():
             raise DataError(
-                "The plan of the frame is not deterministic (rand(), uuid(), monotonically_increasing_id() or the like), "
-                "so that each pass of the fit could see other rows. Write the frame to Parquet, and fit that."
+                "The plan of the frame is not deterministic (rand(), uuid(), monotonically_increasing_id() or the "
+                "like), so that each pass of the fit could see other rows. Write the frame to Parquet, and fit that."
             )
         cached = chosen.storageLevel
     ours = not (cached.useMemory or cached.useDisk)  # what somebody else has persisted stays so

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-databases test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages clean help
+.PHONY: venv demo test test-databases test-spark test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -32,6 +32,13 @@ test: lint ## everything that must pass on every commit
 
 test-databases: venv ## DuckDB, PostgreSQL and SQLite: the same cells as in memory; says loudly which one is not there
 	$(BIN)/python -m pytest -q -rs tests/laws/test_databases.py tests/laws/test_same_answer.py tests/unit/sources/test_databases.py
+
+test-spark: .venv/ready-spark ## a real Spark with several partitions and killed tasks; says loudly if there is no Java
+	$(BIN)/python -m pytest -q -rs tests/laws/test_spark.py tests/unit/sources/test_spark.py tests/unit/releases/test_spark.py
+
+.venv/ready-spark: .venv/ready
+	command -v java > /dev/null || apt-get install -y openjdk-17-jre-headless || echo "*** NO JAVA: Spark is not tested ***"
+	$(BIN)/python -m pip install --quiet --group spark && touch .venv/ready-spark || echo "*** NO PYSPARK: Spark is not tested ***"
 
 test-slow: venv ## the statistical sets that take longer
 	$(BIN)/python -m pytest -q -n 2 -m slow

@@ -193,6 +193,8 @@ def engine_words() -> Iterator[None]:
     except (PrivmeasureError, KeyboardInterrupt):
         raise
     except Exception as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from None
         raise DataError(
             f"Spark could not answer ({type(error).__name__}). Its words may quote values, and are not shown: its own "
             "logs have them. A plan must not fail because of a value: cast with try_cast, so that what cannot be cast "
@@ -201,6 +203,15 @@ def engine_words() -> Iterator[None]:
     finally:
         for logger in loggers:
             logger.disabled = False
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Say whether an error came on the way out from Ctrl-C: PySpark then asks for the result of a cancelled job."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return False
 
 
 def _quiet_loggers() -> list[Any]:
@@ -288,16 +299,29 @@ def spark_source(data: Any, space: Schema | Domain) -> SparkSource | None:
     with engine_words():
         numbered = frame.toDF(*(f"c{i}" for i in range(len(names))))  # names with dots, or that differ in their case
         chosen = numbered.select(*(f"c{i}" for i in places))
-        if not chosen._jdf.queryExecution().optimizedPlan().deterministic():
-            raise DataError(
-                "The plan of the frame is not deterministic (rand(), uuid(), monotonically_increasing_id() or the "
-                "like), so that each pass of the fit could see other rows. Write the frame to Parquet, and fit that."
-            )
         cached = chosen.storageLevel
     ours = not (cached.useMemory or cached.useDisk)  # what somebody else has persisted stays so
     return SparkSource(
-        frame.sparkSession, chosen, _Blocks(tuple(wanted)), encodes, names=names, types=types, persists=ours
+        frame.sparkSession,
+        chosen,
+        _Blocks(tuple(wanted)),
+        encodes,
+        names=names,
+        types=types,
+        check=lambda: _check_deterministic(chosen),
+        persists=ours,
     )
+
+
+def _check_deterministic(frame: Any) -> None:
+    """Refuse a plan that may give other rows each time, by Spark's own account of it."""
+    with engine_words():  # to look at a plan may compute what is constant in it
+        same = frame._jdf.queryExecution().optimizedPlan().deterministic()
+    if not same:
+        raise DataError(
+            "The plan of the frame is not deterministic (rand(), uuid(), monotonically_increasing_id() or the like), "
+            "so that each pass of the fit could see other rows. Write the frame to Parquet, and fit that."
+        )
 
 
 def _needed(schema: Schema) -> list[str]:

@@ -26,7 +26,7 @@ from privmeasure.sources.databases import DatabaseSource, Query, is_database, op
 from privmeasure.sources.files import USUAL_TEXT, open_table
 from privmeasure.sources.folders import check_table
 from privmeasure.sources.people import People, fresh_salt, insecure_salt
-from privmeasure.sources.spark import SparkSource, spark_files, spark_source
+from privmeasure.sources.spark import SparkSource, seen_by_executors, spark_files, spark_source
 from privmeasure.sources.tables import TableSource
 from privmeasure.sources.union import Union, UnionSource
 from privmeasure.spending import Spending
@@ -374,7 +374,8 @@ class Synthesizer:
                 "itself. Save the table to a file and give its path, or give a dataframe."
             )
         if isinstance(data, str | Path):
-            table = open_table(data, form, numbers=with_decimals(self.schema), filesystem=places.filesystem)
+            place = data if places.spark is None else seen_by_executors(data, places.filesystem)
+            table = open_table(place, form, numbers=with_decimals(self.schema), filesystem=places.filesystem)
             check_table(self.schema, table)
             if places.spark is not None:
                 return self._on_spark(spark_files(places.spark, table, self.schema))

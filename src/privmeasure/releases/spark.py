@@ -168,10 +168,11 @@ def write_folder(frame: Any, folder: Path, *, overwrite: bool = False, rows_per_
     """
     check_parts(folder, overwrite=overwrite)
     with part_folder(folder) as beside:
-        write_address(frame, (beside / "by executors").resolve().as_uri(), rows_per_file=rows_per_file)
-        for i, part in enumerate(sorted((beside / "by executors").glob("part-*.parquet"))):
+        inner = beside.resolve() / "executors"
+        write_address(frame, f"file://{inner}", rows_per_file=rows_per_file)  # as it is: Hadoop does not decode %20
+        for i, part in enumerate(sorted(inner.glob("part-*.parquet"))):
             part.rename(beside / f"part-{i:05}.parquet")
-        shutil.rmtree(beside / "by executors")
+        shutil.rmtree(inner)
         put_folder(beside, folder, PART_NAME)
 
 

@@ -27,6 +27,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -34,6 +35,7 @@ import numpy as np
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition
 from privmeasure.domains import Domain, Points
 from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, SchemaError
+from privmeasure.outputs import ADDRESS
 from privmeasure.sources.arrays import check_points
 from privmeasure.sources.disk import TableFile, pieces_of
 from privmeasure.sources.tally import Tally, merge_tallies
@@ -198,7 +200,7 @@ def engine_words() -> Iterator[None]:
         raise DataError(
             f"Spark could not answer ({type(error).__name__}). Its words may quote values, and are not shown: its own "
             "logs have them. A plan must not fail because of a value: cast with try_cast, so that what cannot be cast "
-            "is NULL. Files must stay as they are, and memory must suffice (spark.driver.maxResultSize too)."
+            "is NULL. Files must stay as they are, where all executors see them, and memory must suffice."
         ) from None
     finally:
         for logger in loggers:
@@ -400,6 +402,13 @@ class _Blocks:
 
 
 # ---------------------------------------------------------------------------------------------------------------- files
+
+
+def seen_by_executors(place: str | Path, filesystem: Any = None) -> str | Path:
+    """Return the place of files as executors, which work in other folders, must be told of it."""
+    if filesystem is not None or (isinstance(place, str) and ADDRESS.match(place)):
+        return place
+    return Path(place).absolute()
 
 
 def spark_files(session: Any, table: TableFile, schema: Schema) -> SparkSource:

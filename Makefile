@@ -129,6 +129,7 @@ bench-stays: .venv/ready-bench ## an order between columns: rows that break it, 
 
 bench-scale: .venv/ready-bench ## databases, files and writing beside what an engine needs by hand
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python -m pip install --quiet --group spark && $(BIN)/python benchmarks/scale_spark.py
 
 pages: venv ## write the numbers of benchmarks/results into the README and the pages of docs
 	$(BIN)/python benchmarks/pages.py

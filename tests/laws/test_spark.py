@@ -1,5 +1,8 @@
 """Spark gives the release that memory gives, cell by cell: whatever the kinds, the parts and their order."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,3 +99,13 @@ def test_types_that_sql_would_read_in_its_own_way(spark, kind: str) -> None:
         schema = pm.Schema({"x": pm.Integer(-5, 99, nullable=True)})
         table = pa.table({"x": pa.array([-128, 127, 5, None], pa.int8())})
     assert released(schema, framed(spark, table)) == released(schema, table)
+
+
+def test_the_code_of_the_page_runs(spark, tmp_path, monkeypatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "spark.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {}
+    written = str(tmp_path / "synthetic.parquet")  # Spark works in the folder in which it was started
+    exec(compile("\n".join(blocks).replace("synthetic.parquet", written), str(page), "exec"), names)
+    assert len(pq.read_table(written)) == names["synth"].release_.total

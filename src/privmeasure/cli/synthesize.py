@@ -9,7 +9,7 @@ from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
 from privmeasure.cli.cluster import Cluster, write_by_executors
 from privmeasure.cli.missing import undecided
-from privmeasure.cli.opening import file_behind, opened
+from privmeasure.cli.opening import check_outside, file_behind, opened
 from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
@@ -64,6 +64,7 @@ def synthesize(
     rows_at = None if ADDRESS.match(out) else Path(out)  # None: elsewhere, and no file of ours can be there
     place = _release_place(Path(out), release, no_release=no_release)
     others = [file_behind(data), asked.schema, booking.ledger]
+    check_outside(data, rows_at, place, report)
     if rows_at is not None:
         parts = rows_per_file is not None or cluster.engine is not None
         check_table_out(rows_at, overwrite=overwrite, beside=[*others, place], json=voice.json, parts=parts)

@@ -51,9 +51,13 @@ ANSWER = "partition int, cell long, rows long"
 PIECE = "piece binary"
 HELD_ROWS = 1 << 24
 """Rows after which a task hands over the counts of huge partitions: its memory is bounded, and the GROUP BY adds."""
+MOST_TASKS = 4096
+"""Tasks of a question at most: each sends a count for every cell that it met, so fewer tasks send less."""
+TASKS_PER_CORE, PIECES_PER_TASK = 3, 64
+"""How many tasks read files: a few for each core that is there, and none has too many pieces."""
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """What PySpark calls the loggers that write the text of an error, with the values in it, to stderr."""
-ELSEWHERE = (
+NO_PERSONS = (
     "The schema has a person, and which rows of each are kept is not decided on a cluster. Fit the files without "
     "Spark, or keep to rows_per_person in the frame itself and give a schema without person: it is then your promise."
 )
@@ -106,7 +110,7 @@ class SparkSource:
                 if self._persists and not self._persisted:
                     self._frame, self._persisted = self._frame.persist(), True
                 work = _counting(self._reads, self._encodes, tuple(partitions))
-                counted = self._frame.mapInArrow(work, ANSWER)
+                counted = self._frame.coalesce(MOST_TASKS).mapInArrow(work, ANSWER)
                 answer = counted.groupBy("partition", "cell").sum("rows").toArrow()
         except DataError as error:
             if not self._asked_once:  # the first question comes before any noise
@@ -288,7 +292,7 @@ def spark_source(data: Any, space: Schema | Domain) -> SparkSource | None:
     if frame.isStreaming:
         raise DataError("The frame is a stream, which has no end. Fit a table that it was written to.")
     if isinstance(space, Schema) and space.person is not None:
-        raise SchemaError(ELSEWHERE)
+        raise SchemaError(NO_PERSONS)
     names = _own_names(frame.columns)
     types = _arrow_types(frame, space)
     if isinstance(space, Schema):
@@ -417,9 +421,11 @@ def spark_files(session: Any, table: TableFile, schema: Schema) -> SparkSource:
     Executors must see them under the same path.
     """
     if schema.person is not None:
-        raise SchemaError(ELSEWHERE)
+        raise SchemaError(NO_PERSONS)
     pieces = [(pickle.dumps(piece),) for piece in pieces_of(table)]
-    frame = session.sparkContext.parallelize(pieces, len(pieces)).toDF(PIECE)
+    cores = int(session.sparkContext.defaultParallelism)
+    tasks = min(len(pieces), max(TASKS_PER_CORE * cores, -(-len(pieces) // PIECES_PER_TASK)))
+    frame = session.sparkContext.parallelize(pieces, tasks).toDF(PIECE)
     reads = _Pieces(tuple(_needed(schema)))
     return SparkSource(
         session, frame, reads, schema.encode, names=table.names, types=table.types, check=table.check_unchanged

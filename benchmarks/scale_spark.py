@@ -9,13 +9,20 @@ import statistics
 import sys
 import tempfile
 import time
+import tracemalloc
 import warnings
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import privmeasure as pm
+from privmeasure.counts import Axis, Partition
+from privmeasure.sources.disk import pieces_of
+from privmeasure.sources.files import open_table
+from privmeasure.sources.spark import PIECES_PER_TASK, TASKS_PER_CORE, _counts
 from record import save, table
 from scale import DEPTH, SCHEMA, rows
 
@@ -23,8 +30,8 @@ SMALL, LARGE = 10**5, int(os.environ.get("ROWS", 10**7))
 RUNS = 3
 MASTER, THREADS = "local[2]", 2
 BAR = 3.0
-PAPER = {"rows": 10**11, "executors": 100, "cores": 4, "cells": 1 << 21, "tasks": 1600}
-"""A cluster that people have, and the cells of a tree over such a table."""
+PAPER = {"rows": 10**11, "executors": 100, "cores": 4, "cells": 1 << 21, "group": 1 << 20}
+"""A cluster that people have, the cells of a tree over such a table, and the rows of a group of a Parquet file."""
 GROUP_ROWS = 1 << 20
 
 
@@ -50,6 +57,33 @@ def seconds(work: object) -> float:
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun
+
+
+def counts_sent(place: Path, schema: pm.Schema) -> int:
+    """Return how many counts the tasks send for the joint cells: the cells that each of them meets, added."""
+    axis = Axis(schema.domain, DEPTH)
+    pieces = pieces_of(open_table(place))
+    tasks = min(len(pieces), TASKS_PER_CORE * THREADS)
+    found = 0
+    for i in range(tasks):
+        mine = pieces[i * len(pieces) // tasks : (i + 1) * len(pieces) // tasks]
+        batches = (batch for piece in mine for batch in piece.batches(list(SCHEMA.columns)))
+        met = [np.unique(axis.index(schema.encode(batch))) for batch in batches]
+        found += len(np.unique(np.concatenate(met)))
+    return found
+
+
+def driver_bytes(cells: int) -> float:
+    """Return what the driver needs for the answer to a question, at its peak."""
+    codes = pa.array(np.random.default_rng(0).permutation(cells))
+    zeros, ones = pa.array(np.zeros(cells, np.int32)), pa.array(np.ones(cells, np.int64))
+    answer = pa.table({"partition": zeros, "cell": codes, "rows": ones})
+    box = Partition.of(pm.Box([(0, 1)]), cells.bit_length() - 1)
+    tracemalloc.start()
+    _counts(answer, [box])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return answer.nbytes + peak
 
 
 def per_row(times: dict[int, list[float]]) -> tuple[float, float]:
@@ -100,6 +134,7 @@ def main() -> None:
                 taken = seconds(lambda frame=frame, turn=turn: frame.write.parquet(f"{folder}/{id(frame)}-{turn}"))
                 out[count] += [taken] if turn else []
         spark.stop()
+        sent_counts = counts_sent(places[LARGE], schema)
     found = []
     base = per_row(times["one machine"])
     for name, measured in [*times.items(), ("Spark, rows written", out)]:
@@ -116,11 +151,16 @@ def main() -> None:
         )
     print(table([{k: "" if v is None else v for k, v in row.items()} for row in found]))
     files = next(row for row in found if row["what"] == "Spark, files")
-    tasks = -(-LARGE // GROUP_ROWS)
-    cells = 3 * (1 << DEPTH) // 4
+    cores = PAPER["executors"] * PAPER["cores"]
+    groups = PAPER["rows"] // PAPER["group"]
+    tasks = max(TASKS_PER_CORE * cores, groups // PIECES_PER_TASK)
+    bytes_each = files["bytes shuffled"] / sent_counts
     paper = PAPER | {
-        "bytes per count": files["bytes shuffled"] / (min(tasks, 6) * cells),
-        "files, seconds": files["ns per row"] * 1e-9 * THREADS * PAPER["rows"] / (PAPER["executors"] * PAPER["cores"]),
+        "tasks": tasks,
+        "bytes per count": bytes_each,
+        "bytes shuffled": bytes_each * tasks * PAPER["cells"],  # as if every task met every cell
+        "driver bytes": driver_bytes(PAPER["cells"]),
+        "seconds": files["ns per row"] * 1e-9 * THREADS * PAPER["rows"] / cores,
     }
     tools = {name: metadata.version(name) for name in ("pyspark", "pyarrow")}
     save("scale-spark", rows=found, size=LARGE, start=start, master=MASTER, bar=BAR, paper=paper, tools=tools)

@@ -109,9 +109,7 @@ class SparkSource:
             with engine_words():
                 if self._persists and not self._persisted:
                     self._frame, self._persisted = self._frame.persist(), True
-                work = _counting(self._reads, self._encodes, tuple(partitions))
-                counted = self._frame.coalesce(MOST_TASKS).mapInArrow(work, ANSWER)
-                answer = counted.groupBy("partition", "cell").sum("rows").toArrow()
+                found = self._found(tuple(partitions))
         except DataError as error:
             if not self._asked_once:  # the first question comes before any noise
                 raise DataError(f"{error} Nothing was spent.") from None
@@ -121,7 +119,15 @@ class SparkSource:
         self._asked_once = True
         if progress is not None:
             progress("count", 1.0)
-        return _counts(answer, partitions)
+        return found
+
+    def _found(self, partitions: tuple[Partition, ...]) -> list[CellCounts]:
+        if self._persisted and not any(partition.axes for partition in partitions):
+            rows = self._frame.count()  # every column is computed, to be kept, and need not go to Python to be counted
+            return [CellCounts(1, np.array([rows], np.int64)) for _ in partitions]
+        work = _counting(self._reads, self._encodes, partitions)
+        counted = self._frame.coalesce(MOST_TASKS).mapInArrow(work, ANSWER)
+        return _counts(counted.groupBy("partition", "cell").sum("rows").toArrow(), partitions)
 
     def close(self) -> None:
         """Let go of the persisted rows."""

@@ -243,4 +243,4 @@ def _has_times(session: Any) -> bool:
 def _spark_schema(schema: "pa.Schema") -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(schema)
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)

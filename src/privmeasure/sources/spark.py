@@ -27,6 +27,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -350,14 +351,17 @@ def _own_names(names: Sequence[str]) -> list[str]:
 
 def _arrow_types(frame: Any, space: Schema | Domain) -> "list[pa.DataType | None]":
     """Return the types in which the columns reach Python; one that has none is refused, if it is needed."""
+    import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_type
 
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    options = {"timezone": zone} if "timezone" in signature(to_arrow_type).parameters else {}  # not before 4.1
     needed = set(_needed(space)) if isinstance(space, Schema) else set(frame.columns)
     types: list[Any] = []
     for field in frame.schema.fields:
         try:
-            types.append(to_arrow_type(field.dataType, timezone=zone))
+            kind = to_arrow_type(field.dataType, **options)
+            types.append(pa.timestamp("us", zone) if pa.types.is_timestamp(kind) and kind.tz else kind)
         except Exception:  # a type that PySpark does not hand to Python
             if field.name in needed:
                 raise SchemaError(

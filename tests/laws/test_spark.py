@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import privmeasure as pm
 from laws.test_same_answer import EVERY_KIND, SCHEMAS, outline
-from privmeasure.releases.spark import plain_cells
+from privmeasure.releases.spark import has_times, plain_cells
 from privmeasure.sources.files import open_table
 from privmeasure.sources.spark import spark_files, spark_source
 from privmeasure.testing import check_source
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of pandas and of sockets, b
 
 def framed(spark, table: pa.Table, parts: int = 3):
     """Return a table as a Spark frame with several partitions."""
-    return spark.createDataFrame(plain_cells(table, times=True)).repartition(parts)
+    return spark.createDataFrame(plain_cells(table, times=has_times(spark))).repartition(parts)
 
 
 def released(schema: pm.Schema, data: object, **options: object) -> list[list[int]]:

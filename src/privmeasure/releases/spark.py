@@ -60,7 +60,7 @@ def sample_on_spark(
             "drawn: leave n out, or sample n rows and filter the frame."
         )
     session = _active() if session is None else session
-    drawing = _drawing(release, where, names)._replace(times=_has_times(session))
+    drawing = _drawing(release, where, names)._replace(times=has_times(session))
     rows = release.total if n is None else int(n)
     parts = max(1, -(-rows // PART_ROWS))
     entropy = np.random.SeedSequence(seed).entropy  # settled now: a part that is computed again has the same rows
@@ -235,7 +235,7 @@ def _plain_type(kind: "pa.DataType", times: bool) -> "pa.DataType":
     return wider.get(kind, kind)
 
 
-def _has_times(session: Any) -> bool:
+def has_times(session: Any) -> bool:
     """Say whether a session has a type for times of day, which may be switched off."""
     return str(session.conf.get("spark.sql.timeType.enabled", "false")) == "true"
 

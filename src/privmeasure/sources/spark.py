@@ -26,22 +26,24 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition
 from privmeasure.domains import Domain, Points
 from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, SchemaError
+from privmeasure.origin import new_id
 from privmeasure.outputs import ADDRESS
 from privmeasure.sources.arrays import check_points
 from privmeasure.sources.disk import TableFile, pieces_of
 from privmeasure.sources.tally import Tally, merge_tallies
 from privmeasure.tables import Schema
-from privmeasure.threads import BLOCK, Progress
+from privmeasure.threads import BLOCK, LOOK_SECONDS, Progress
 from privmeasure.version import __version__
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ NO_PERSONS = (
     "Spark, or keep to rows_per_person in the frame itself and give a schema without person: it is then your promise."
 )
 
+Found = TypeVar("Found")
 Reads = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.Table | pa.RecordBatch]"]
 """On an executor: from what Spark hands over to rows, in pieces of about a block."""
 
@@ -110,7 +113,7 @@ class SparkSource:
             with engine_words():
                 if self._persists and not self._persisted:
                     self._frame, self._persisted = self._frame.persist(), True
-                found = self._found(tuple(partitions))
+                found = interruptible(self.session, lambda: self._found(tuple(partitions)))
         except DataError as error:
             if not self._asked_once:  # the first question comes before any noise
                 raise DataError(f"{error} Nothing was spent.") from None
@@ -206,8 +209,6 @@ def engine_words() -> Iterator[None]:
     except (PrivmeasureError, KeyboardInterrupt):
         raise
     except Exception as error:
-        if _was_interrupted(error):
-            raise KeyboardInterrupt from None
         raise DataError(
             f"Spark could not answer ({type(error).__name__}). Its words may quote values, and are not shown: its own "
             "logs have them. A plan must not fail because of a value: cast with try_cast, so that what cannot be cast "
@@ -218,13 +219,30 @@ def engine_words() -> Iterator[None]:
             logger.disabled = False
 
 
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Say whether an error came on the way out from Ctrl-C: PySpark then asks for the result of a cancelled job."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__context__
-    return False
+def interruptible(session: Any, work: Callable[[], Found]) -> Found:
+    """Return what a job finds; Ctrl-C cancels it at once.
+
+    In a thread of its own: in the one that signals come to, PySpark may ask to cancel a job in the midst of another
+    question, over the same connection, and what is raised then is no interruption any more.
+    """
+    context, group = session.sparkContext, f"privmeasure {new_id()}"
+
+    def run() -> Found:
+        context.setJobGroup(group, "privmeasure: counts of cells")
+        return work()
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        job = pool.submit(run)
+        while not job.done():
+            wait([job], LOOK_SECONDS)  # signals are looked at between two waits
+        return job.result()
+    except KeyboardInterrupt:
+        with suppress(Exception):
+            context.cancelJobGroup(group)
+        raise KeyboardInterrupt from None
+    finally:
+        pool.shutdown(wait=False)
 
 
 def _quiet_loggers() -> list[Any]:
@@ -247,7 +265,8 @@ def check_executors(session: Any) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = session.range(0, count, 1, count).mapInArrow(_version, "version string").distinct().toArrow()
+            each = session.range(0, count, 1, count).mapInArrow(_version, "version string")
+            found = interruptible(session, each.toArrow)
     except KeyboardInterrupt:
         raise
     except Exception as error:

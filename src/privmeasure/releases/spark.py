@@ -236,8 +236,10 @@ def _plain_type(kind: "pa.DataType", times: bool) -> "pa.DataType":
 
 
 def has_times(session: Any) -> bool:
-    """Say whether a session has a type for times of day, which may be switched off."""
-    return str(session.conf.get("spark.sql.timeType.enabled", "false")) == "true"
+    """Say whether a session has a type for times of day: not before Spark 4.1, and it may be switched off."""
+    from pyspark.sql import types
+
+    return hasattr(types, "TimeType") and str(session.conf.get("spark.sql.timeType.enabled", "false")) == "true"
 
 
 def _spark_schema(schema: "pa.Schema") -> Any:

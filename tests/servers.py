@@ -108,7 +108,7 @@ def spark_session() -> Iterator[Any]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.shuffle.partitions": "2",
         "spark.sql.timestampType": "TIMESTAMP_NTZ",
         "spark.sql.timeType.enabled": "true",
     }

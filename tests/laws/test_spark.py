@@ -32,7 +32,7 @@ def released(schema: pm.Schema, data: object, **options: object) -> list[list[in
 
 
 @settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -113,7 +113,7 @@ class SparkSource:
             with engine_words():
                 if self._persists and not self._persisted:
                     self._frame, self._persisted = self._frame.persist(), True
-                found = interruptible(self.session, lambda: self._found(tuple(partitions)))
+                found = self._found(tuple(partitions))
         except DataError as error:
             if not self._asked_once:  # the first question comes before any noise
                 raise DataError(f"{error} Nothing was spent.") from None
@@ -127,11 +127,12 @@ class SparkSource:
 
     def _found(self, partitions: tuple[Partition, ...]) -> list[CellCounts]:
         if self._persisted and not any(partition.axes for partition in partitions):
-            rows = self._frame.count()  # every column is computed, to be kept, and need not go to Python to be counted
-            return [CellCounts(1, np.array([rows], np.int64)) for _ in partitions]
+            total = self._frame.groupBy().count()  # every column is computed, to be kept, and none goes to Python
+            rows = interruptible(self.session, total.toArrow).column(0).to_numpy()
+            return [CellCounts(1, rows.astype(np.int64)) for _ in partitions]
         work = _counting(self._reads, self._encodes, partitions)
-        counted = self._frame.coalesce(MOST_TASKS).mapInArrow(work, ANSWER)
-        return _counts(counted.groupBy("partition", "cell").sum("rows").toArrow(), partitions)
+        counted = self._frame.coalesce(MOST_TASKS).mapInArrow(work, ANSWER).groupBy("partition", "cell").sum("rows")
+        return _counts(interruptible(self.session, counted.toArrow), partitions)
 
     def close(self) -> None:
         """Let go of the persisted rows."""
@@ -223,7 +224,8 @@ def interruptible(session: Any, work: Callable[[], Found]) -> Found:
     """Return what a job finds; Ctrl-C cancels it at once.
 
     In a thread of its own: in the one that signals come to, PySpark may ask to cancel a job in the midst of another
-    question, over the same connection, and what is raised then is no interruption any more.
+    question, over the same connection, and what is raised then is no interruption any more. Plans are made outside of
+    it, where the settings of the session are known.
     """
     context, group = session.sparkContext, f"privmeasure {new_id()}"
 

@@ -250,7 +250,7 @@ def on_spark() -> list[str]:
     result = load("scale-spark")
     if not result:
         return []
-    heads = "| on Spark | seconds | of these once | ns for each further row | beside one machine | bar |"
+    heads = "| on Spark | processor seconds | of these once | ns for each further row | beside one machine | bar |"
     lines = ["", heads, "|---|---|---|---|---|---|"]
     for row in result["rows"]:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.1f}"

@@ -1,7 +1,8 @@
 """Scale on a cluster: Spark on this machine beside the file path, and what 10^11 rows would take, on paper.
 
 Seconds are fitted to two sizes, so that what a session costs once (its start, tasks, Python workers) is told apart from
-what a row costs: seconds of processors, which other work on the machine changes little. The paper part is nothing but these costs, multiplied.
+what a row costs: seconds of processors, which other work on the machine changes little. The paper part is nothing but
+these costs, multiplied.
 """
 
 import os
@@ -27,7 +28,7 @@ from record import save, table
 from scale import DEPTH, SCHEMA, rows
 
 SMALL, LARGE = 10**5, int(os.environ.get("ROWS", 10**7))
-RUNS = 3
+RUNS = 2
 MASTER, THREADS = "local[2]", 2
 BAR = 3.0
 PAPER = {"rows": 10**11, "executors": 100, "cores": 4, "cells": 1 << 21, "group": 1 << 20}

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-databases test-app pictures-app test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages pictures docs bench-cores clean help
+.PHONY: venv demo test test-databases test-app pictures-app test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -39,6 +39,13 @@ test-app: venv ## the local page, over HTTP and in Chromium; says loudly where t
 
 pictures-app: venv ## what the local page looks like; writes docs/images
 	PICTURES=docs/images $(BIN)/python -m pytest -q -rs tests/unit/app/test_browser.py -k mouse
+
+test-spark: .venv/ready-spark ## a real Spark with several partitions and killed tasks; says loudly if there is no Java
+	$(BIN)/python -m pytest -q -rs tests/laws/test_spark.py tests/unit/sources/test_spark.py tests/unit/releases/test_spark.py
+
+.venv/ready-spark: .venv/ready
+	command -v java > /dev/null || apt-get install -y openjdk-17-jre-headless || echo "*** NO JAVA: Spark is not tested ***"
+	$(BIN)/python -m pip install --quiet --group spark && touch .venv/ready-spark || echo "*** NO PYSPARK: Spark is not tested ***"
 
 test-slow: venv ## the statistical sets that take longer
 	$(BIN)/python -m pytest -q -n 2 -m slow
@@ -131,6 +138,7 @@ bench-stays: .venv/ready-bench ## an order between columns: rows that break it, 
 
 bench-scale: .venv/ready-bench ## databases, files and writing beside what an engine needs by hand
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python -m pip install --quiet --group spark && $(BIN)/python benchmarks/scale_spark.py
 
 bench-cores: .venv/ready-bench ## the same work on 1 to 16 threads; peak memory: python benchmarks/cores.py --memory
 	$(BIN)/python benchmarks/cores.py

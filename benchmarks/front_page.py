@@ -158,6 +158,7 @@ INDEX = [
     ("[The first hour](cli.md#the-first-hour-in-numbers)", "a stranger's steps", "bench-first-hour", "first-hour"),
     ("[Typical errors](reports.md#how-wrong-is-it-here)", "how often bands hold", "bench-typical", "typical"),
     ("[Scale](scale.md)", "databases, files and writing beside engines", "bench-scale", "scale"),
+    ("[Scale](scale.md)", "Spark: counting and drawing by executors", "bench-scale", "scale-spark"),
     ("[Scale](scale.md)", "cores: 10^7 points and tables on 1 to 16 threads", "bench-cores", "cores-16"),
     ("[Scale](scale.md)", "cores: 10^8 points", "bench-cores", "cores-16-large"),
     ("[Scale](scale.md)", "peak memory from file to file", "bench-cores", "cores-memory-2"),

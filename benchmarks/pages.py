@@ -242,6 +242,7 @@ def scale() -> str | None:
         f"Measured by `make bench-scale` on {cpu['cores']} cores ({cpu['cpu']}), {tools}. Wall seconds, medians of "
         "runs by turns: the ratio is what stays when a machine is slower or busy.",
         *cores(),
+        *on_spark(),
     ]
     return "\n".join(lines)
 
@@ -287,6 +288,35 @@ def cores() -> list[str]:
             by = {row["rows"]: f"{row['peak GB']:.2f} GB" for row in result["rows"] if row["work"] == what}
             lines.append(f"| {what} | {' | '.join(by.get(size, '') for size in sizes)} |")
         lines += ["", f"Measured by `python benchmarks/cores.py --memory` on {count} cores, one thread for each."]
+    return lines
+
+
+def on_spark() -> list[str]:
+    """Return the lines about a cluster: measured here, and on paper."""
+    result = load("scale-spark")
+    if not result:
+        return []
+    heads = "| on Spark | processor seconds | of these once | ns for each further row | beside one machine | bar |"
+    lines = ["", heads, "|---|---|---|---|---|---|"]
+    for row in result["rows"]:
+        ratio = "" if row["ratio"] is None else f"{row['ratio']:.1f}"
+        bar = f"{result['bar']:g}" if ratio and row["what"] != "one machine" else ""
+        own = f"{row['seconds']:.1f} | {row['once']:.1f} | {row['ns per row']:.0f} | {ratio} | {bar}"
+        lines.append(f"| {row['what']} | {own} |")
+    paper, tools = result["paper"], ", ".join(f"{name} {version}" for name, version in result["tools"].items())
+    lines += [
+        "",
+        f"A whole fit of {result['size']:,} rows of a Parquet file on `{result['master']}`, {tools}, in a session that "
+        f"is there already (to start one, and its Python, took {result['start']:.0f} s on a busy machine). The bar is "
+        "about rows: what is paid once is left out. A frame's rows pass through the JVM, which is most of its time.",
+        "",
+        f"**On paper**, from these costs: {paper['rows']:.0e} rows in Parquet files, on {paper['executors']} executors "
+        f"of {paper['cores']} such cores, {paper['cells']:,} cells, all of them occupied. Reading and counting, twice: "
+        f"{paper['seconds']:.0f} s. Shuffled: {paper['tasks']:,} tasks send at most {paper['cells']:,} counts each, of "
+        f"{paper['bytes per count']:.0f} bytes: {paper['bytes shuffled'] / 1e9:.0f} GB in all. The driver holds "
+        f"{paper['driver bytes'] / 1e6:.0f} MB for the answer, beside the tree, and would for any number of rows. "
+        "Disks and networks that are slower than the cores are not in this.",
+    ]
     return lines
 
 

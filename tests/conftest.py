@@ -1,10 +1,11 @@
 """What several rooms of tests share."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from servers import Bases, postgres, why_no_postgres
+from servers import Bases, postgres, spark_session, why_no_postgres, why_no_spark
 
 collect_ignore = ["conftest.py"]
 """There are no doctests here, and another room has a file of this name."""
@@ -27,3 +28,13 @@ def bases(postgres_address: str | None) -> Iterator[Bases]:
     opened = Bases(postgres_address)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A real Spark on two cores; where there is none, a loud line, and the test is skipped."""
+    if reason := why_no_spark():
+        print(f"\n*** NOT TESTED WITH SPARK: {reason} ***", flush=True)
+        pytest.skip(f"NOT TESTED WITH SPARK: {reason}")
+    with spark_session() as session:
+        yield session

@@ -1,9 +1,11 @@
-"""A PostgreSQL server for tests: in a temporary folder, on a socket of its own, as a user without privileges."""
+"""Servers for tests: PostgreSQL in a temporary folder, on a socket of its own, as a user without privileges; Spark."""
 
+import importlib.util
 import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -77,6 +79,47 @@ def _wait(address: str, server: "subprocess.Popen[bytes]") -> None:
                 raise RuntimeError("the PostgreSQL server ended before it began") from None
             time.sleep(0.1)
     raise RuntimeError("the PostgreSQL server did not begin")
+
+
+# -------------------------------------------------------------------------------------------------------------- spark
+
+
+def why_no_spark() -> str | None:
+    """Say why there is no Spark to test with, or return None."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "PySpark is not installed: make test-spark"
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return "Java is not installed: apt-get install openjdk-17-jre-headless"
+    return None
+
+
+@contextmanager
+def spark_session() -> Iterator[Any]:
+    """Start a real Spark in this process: two cores, four tries for each task, times of day and of no zone."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    source = str(Path(pm.__file__).parents[1])  # the executors run what is tested here
+    os.environ["PYTHONPATH"] = os.pathsep.join([source, str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+        "spark.sql.timeType.enabled": "true",
+    }
+    builder = SparkSession.builder.master("local[2,4]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 # ---------------------------------------------------------------------------------------------- tables in databases

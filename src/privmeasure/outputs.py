@@ -4,12 +4,15 @@ A link stays: what it leads to is replaced. A pipe or a device has no place to r
 """
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.:-]+://", re.I)
+"""How an address begins: s3://, gs://, abfs://, hdfs://, file://. One that no one knows may hold a password too."""
 TAKEN = "{path} exists already and is not overwritten. Choose another name, or say so."
 CLOSED = "There is no permission to write into the folder {path.parent}. Write elsewhere."
 

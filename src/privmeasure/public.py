@@ -9,6 +9,7 @@ from privmeasure.plans.plan import Plan
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.load import load
+from privmeasure.releases.spark import sample_on_spark
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.databases import Query
 from privmeasure.sources.union import Union
@@ -64,6 +65,7 @@ __all__ = [
     "Union",
     "evaluate",
     "load",
+    "sample_on_spark",
     "synthesize",
     "typical_error",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from privmeasure.counts import Source, is_source
 from privmeasure.domains import Box, Domain, Points
@@ -19,12 +19,14 @@ from privmeasure.plans.recipe import DEFAULT
 from privmeasure.privacy import COMPARED_ROWS_PER_PERSON, Neighbours, Privacy
 from privmeasure.releases.base import Order, Release
 from privmeasure.releases.sampling import check_draw
+from privmeasure.releases.spark import SPARK, sample_on_spark
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.sources.databases import DatabaseSource, Query, is_database, open_database, relation_source
 from privmeasure.sources.files import USUAL_TEXT, open_table
 from privmeasure.sources.folders import check_table
 from privmeasure.sources.people import People, fresh_salt, insecure_salt
+from privmeasure.sources.spark import SparkSource, seen_by_executors, spark_files, spark_source
 from privmeasure.sources.tables import TableSource
 from privmeasure.sources.union import Union, UnionSource
 from privmeasure.spending import Spending
@@ -41,6 +43,16 @@ MOST_JOINT_COLUMNS = 3
 
 LONGEST_PATH = 4096
 """Letters of the longest text that is taken for a path."""
+
+
+class Places(NamedTuple):
+    """Where files lie, and who reads them: a file system of pyarrow, a session of Spark; None for this machine."""
+
+    filesystem: Any = None
+    spark: Any = None
+
+
+NOWHERE = Places()
 
 MechanismName = Literal["auto", "pmm", "psmm", "columns"]
 
@@ -277,6 +289,7 @@ class Synthesizer:
         decimal: str = ".",
         encoding: str = UTF8,
         filesystem: Any = None,
+        spark: Any = None,
         insecure_seed: int | None = None,
     ) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
@@ -284,7 +297,8 @@ class Synthesizer:
         With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. With
         either they may lie in a database: a DuckDB relation, a `Query`, or a text such as "duckdb:file.db?table=visits"
         are counted by the engine. A path may be that of a folder, a pattern such as "visits/*.parquet", or an address
-        such as "s3://bucket/visits"; `filesystem` is one of pyarrow in which it lies. A `Union` is several of these.
+        such as "s3://bucket/visits"; `filesystem` is one of pyarrow in which it lies. A `Union` is several of these. A
+        Spark frame is counted on its cluster, and so are files if `spark` is a session whose executors see them.
 
         Every line of a text file is a row, unless `newlines_in_cells` declares that quoted cells hold line ends;
         `delimiter` (without it by the end of the name), `decimal` and `encoding` say how it is written. A `Source` of
@@ -297,13 +311,15 @@ class Synthesizer:
             raise ArgumentError(
                 "insecure_seed is for tests, and a ledger books releases that are private: leave it out."
             )
+        if spark is not None and not isinstance(data, str | Path | Union):
+            raise ArgumentError("spark= is for paths of files. A Spark frame knows its session: leave it out.")
         form = TextForm(delimiter, decimal, encoding, newlines_in_cells)
         key = Key.fresh(self.release_id) if insecure_seed is None else Key.insecure(insecure_seed)
         salt = fresh_salt() if insecure_seed is None else insecure_salt(insecure_seed)
         self._spending.begin(key, self.mechanism.privacy)
         failure: BaseException | None = None
         try:
-            self._release = self._made(data, key, salt, progress, form, filesystem)
+            self._release = self._made(data, key, salt, progress, form, Places(filesystem, spark))
         except BaseException as error:
             if not key.private:
                 raise
@@ -321,14 +337,14 @@ class Synthesizer:
             del failure
 
     def _made(
-        self, data: Any, key: Key, salt: bytes, progress: Progress | None, form: TextForm, filesystem: Any
+        self, data: Any, key: Key, salt: bytes, progress: Progress | None, form: TextForm, places: Places
     ) -> Release:
         """Return the release of the data: private until the mechanism is done."""
-        source, layout = self._open(data, progress, form, salt=salt, filesystem=filesystem)
+        source, layout = self._open(data, progress, form, salt=salt, places=places)
         try:
             measure = self.mechanism.release(source, key, progress)
         finally:
-            if isinstance(source, TableSource | DatabaseSource | UnionSource):
+            if isinstance(source, TableSource | DatabaseSource | SparkSource | UnionSource):
                 source.close()
         return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
@@ -339,11 +355,11 @@ class Synthesizer:
         form: TextForm = USUAL_TEXT,
         *,
         salt: bytes = b"",
-        filesystem: Any = None,
+        places: Places = NOWHERE,
     ) -> tuple[Source, Layout | None]:
         """Return the data behind the counting interface; checks names and types, which are public, and no value."""
         if isinstance(data, Union):
-            return self._open_union(data, progress, form, filesystem)
+            return self._open_union(data, progress, form, places)
         if is_source(data):
             if self.privacy.person is not None:
                 raise ArgumentError(
@@ -353,6 +369,8 @@ class Synthesizer:
             return data, None if self.schema is None else Layout.natural(self.schema)
         if (base := self._database(data)) is not None:
             return base, None if self.schema is None else Layout.of(self.schema, base.names, base.types)
+        if (cluster := spark_source(data, self.domain if self.schema is None else self.schema)) is not None:
+            return self._on_spark(cluster)
         if self.schema is None:
             return ArraySource(data, width=self.domain.width, threads=self._threads), None
         if isinstance(data, str) and (len(data) > LONGEST_PATH or not data.isprintable()):
@@ -361,8 +379,11 @@ class Synthesizer:
                 "itself. Save the table to a file and give its path, or give a dataframe."
             )
         if isinstance(data, str | Path):
-            table = open_table(data, form, numbers=with_decimals(self.schema), filesystem=filesystem)
+            place = data if places.spark is None else seen_by_executors(data, places.filesystem)
+            table = open_table(place, form, numbers=with_decimals(self.schema), filesystem=places.filesystem)
             check_table(self.schema, table)
+            if places.spark is not None:
+                return self._on_spark(spark_files(places.spark, table, self.schema))
             names, types = table.names, table.types
         else:
             table, self._frame = to_arrow(data)
@@ -372,8 +393,13 @@ class Synthesizer:
         source = TableSource(table, self.schema, threads=self._threads, progress=progress, people=people)
         return source, Layout.of(self.schema, names, types)
 
+    def _on_spark(self, source: SparkSource) -> tuple[Source, Layout | None]:
+        """Return rows on a cluster, and remember that rows are to be drawn there."""
+        self._frame = FrameKind(SPARK, names=source.names)
+        return source, None if self.schema is None else Layout.of(self.schema, source.names, source.types)
+
     def _open_union(
-        self, data: Union, progress: Progress | None, form: TextForm, filesystem: Any
+        self, data: Union, progress: Progress | None, form: TextForm, places: Places
     ) -> tuple[Source, Layout | None]:
         """Return several tables behind one counting interface."""
         if self.privacy.person is not None:
@@ -385,7 +411,7 @@ class Synthesizer:
         layouts: list[Layout] = []
         try:
             for table in data.tables:
-                source, layout = self._open(table, progress, form, filesystem=filesystem)
+                source, layout = self._open(table, progress, form, places=places)
                 sources.append(source)
                 layouts += [layout] if layout is not None else []
         except BaseException:
@@ -445,9 +471,12 @@ class Synthesizer:
     ) -> Any:
         """Return synthetic rows in the form of the data: an array, or the same kind of frame (pyarrow for files).
 
-        `where` is a condition on the columns of a table; see `TableRelease.sample`.
+        After a fit on a cluster a Spark frame, whose rows are drawn there; they have no order. `where` is a condition
+        on the columns of a table; see `TableRelease.sample`.
         """
         release = self.release_
+        if isinstance(self._frame, FrameKind) and self._frame.library == SPARK:
+            return sample_on_spark(release, n, seed=seed, where=where, names=self._frame.names)
         if isinstance(release, TableRelease):
             return release.sample(n, seed=seed, order=order, frame=self._frame, threads=self._threads, where=where)
         if where is not None:

@@ -22,6 +22,8 @@ Made = TypeVar("Made")
 Progress = Callable[[str, float], None]
 """Called as progress(stage, fraction) at fixed fractions, whatever the number of rows: it tells nothing about them."""
 
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at whether an engine has answered, where signals do not end a wait."""
 QUARTERS = 4
 """Progress is told after each quarter of the rows: four times whatever their number, which may be private."""
 

@@ -27,6 +27,7 @@ CORE = {
     "Synthesizer",
     "TableRelease",
     "load",
+    "sample_on_spark",
     "synthesize",
     "Query",
     "Union",

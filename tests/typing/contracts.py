@@ -28,6 +28,7 @@ from privmeasure.sources.feather import FeatherTable
 from privmeasure.sources.files import ParquetTable, TableFile, TextTable
 from privmeasure.sources.postgres import PostgresDriver
 from privmeasure.sources.sheets import SheetTable
+from privmeasure.sources.spark import SparkSource
 from privmeasure.sources.sqlite import SQLiteDriver
 from privmeasure.sources.tables import TableSource
 from privmeasure.sources.union import UnionSource
@@ -60,8 +61,8 @@ def releases(a: CellMeasure, b: ColumnsMeasure, c: TableRelease) -> list[Release
     return [a, b, c]
 
 
-def sources(a: ArraySource, b: TableSource, c: DatabaseSource, d: UnionSource) -> list[Source]:
-    return [a, b, c, d]
+def sources(a: ArraySource, b: TableSource, c: DatabaseSource, d: UnionSource, e: SparkSource) -> list[Source]:
+    return [a, b, c, d, e]
 
 
 def drivers(a: DuckDBDriver, b: PostgresDriver, c: SQLiteDriver) -> list[Driver]:

@@ -107,6 +107,6 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):  # a letter that a terminal cannot show is no reason to fail
             stream.reconfigure(errors="replace")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small here: more threads only wait for each other
-    if WITHOUT_PANDAS.intersection(sys.argv[1:2]):
+    if WITHOUT_PANDAS.intersection(sys.argv[1:2]) and not any(a.startswith("--engine") for a in sys.argv):  # of Spark
         sys.meta_path.insert(0, NoPandas)
     sys.exit(run(sys.argv[1:]))

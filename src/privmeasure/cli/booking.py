@@ -94,7 +94,7 @@ class Cost:
 
 
 def fit_booked(
-    synthesizer: "Synthesizer", data: Path | str, booking: Booking, form: "TextForm", *, shown: bool
+    synthesizer: "Synthesizer", data: Path | str, booking: Booking, form: "TextForm", *, shown: bool, spark: Any = None
 ) -> Cost:
     """Spend epsilon on a table: booked before it is opened, with a bar while it is read; freed if nothing was spent.
 
@@ -104,7 +104,7 @@ def fit_booked(
     ledger, reservation, finished = booking.ledger, booking.reserve(synthesizer), False
     try:
         with reservation or nullcontext(), progress("reading", shown=shown) as advance:
-            synthesizer.fit(data, progress=advance, **asdict(form))
+            synthesizer.fit(data, progress=advance, spark=spark, **asdict(form))
             finished = True
     except LedgerFileError:
         if not finished or ledger is None or not ledger.is_file():  # gone: nothing counts what was spent

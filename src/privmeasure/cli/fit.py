@@ -8,7 +8,7 @@ import typer
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
 from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
-from privmeasure.cli.opening import check_columns_of, file_behind, opened, told
+from privmeasure.cli.opening import check_columns_of, check_outside, file_behind, opened, told
 from privmeasure.cli.outcome import save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out
 from privmeasure.cli.promise import Asked, Chosen, promise
@@ -65,6 +65,7 @@ def fit(
     if out == STDOUT:
         raise typer.BadParameter("a release is kept: give --out the path of a file", param_hint="--out")
     others = [file_behind(data), asked.schema, booking.ledger]
+    check_outside(data, out, report)
     check_out(out, overwrite=overwrite, beside=others)
     check_page(report, overwrite=overwrite, beside=[*others, out])
     with opened(data) as table:

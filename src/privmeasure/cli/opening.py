@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privmeasure.errors import DataError, SchemaError
+from privmeasure.errors import ArgumentError, DataError, SchemaError
+from privmeasure.outputs import ADDRESS
 
 if TYPE_CHECKING:
     from privmeasure.tables.schema import Schema
@@ -57,10 +58,30 @@ def file_behind(data: str) -> Path | None:
     return file_of(data) if is_database(data) else Path(data)
 
 
+def check_outside(data: str, *outputs: Path | None) -> None:
+    """Refuse an output inside the folder that is read, or with a name that the pattern means: it would be read too."""
+    from glob import escape
+
+    from privmeasure.sources.databases import is_database
+    from privmeasure.sources.folders import is_pattern, is_table, pattern_of
+
+    place = Path(data)
+    if is_database(data) or ADDRESS.match(data) or not (place.is_dir() or is_pattern(place)):
+        return
+    whole = data if place.is_absolute() else f"{escape(str(Path.cwd()))}/{data}"
+    wanted = None if place.is_dir() else pattern_of(whole)
+    for output in (output for output in outputs if output is not None and is_table(output.name)):
+        meant = wanted is not None and wanted.fullmatch(str(output.absolute()))
+        if meant or place.resolve() in output.resolve().parents:
+            raise ArgumentError(
+                f"{output} lies among the files that are read, and would be read as one of them the next time. Write "
+                "elsewhere."
+            )
+
+
 def told(data: str) -> str:
     """Return how to speak of the place of a table: an address may hold a password."""
     from privmeasure.sources.databases import is_database
-    from privmeasure.sources.stores import ADDRESS
 
     return f"The table in {data.partition(':')[0]}" if is_database(data) or ADDRESS.match(data) else data
 

@@ -139,6 +139,22 @@ RowsPerFile = Annotated[
         show_default=False,
     ),
 ]
+OutPlace = Annotated[
+    str, typer.Option("--out", "-o", help="Where to write; - for CSV on stdout. With --engine spark also an address.")
+]
+Engine = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="spark", help="Count and draw on a cluster; without it here.", show_default=False),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="local[2]",
+        help="Of Spark: local[2], spark://host:7077, yarn; without it all cores of this machine.",
+        show_default=False,
+    ),
+]
 TextOut = Annotated[
     Path | None, typer.Option("--out", "-o", help="Where to write; without it to stdout.", show_default=False)
 ]

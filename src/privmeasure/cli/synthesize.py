@@ -7,21 +7,23 @@ import typer
 
 from privmeasure.cli import options
 from privmeasure.cli.booking import Booking, fit_booked
+from privmeasure.cli.cluster import Cluster, write_by_executors
 from privmeasure.cli.missing import undecided
-from privmeasure.cli.opening import file_behind, opened
+from privmeasure.cli.opening import check_outside, file_behind, opened
 from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
 from privmeasure.cli.terminal import Voice
 from privmeasure.errors import ArgumentError
+from privmeasure.outputs import ADDRESS
 
 
 def synthesize(
     *,
     data: options.DataPlace,
     asked: Asked,
-    out: options.Out,
+    out: options.OutPlace,
     release: Annotated[
         Path | None,
         typer.Option("--release", help="Where the release goes; without it beside the rows, as OUT.release."),
@@ -37,6 +39,7 @@ def synthesize(
     newlines_in_cells: options.NewlinesInCells = False,
     rows_per_file: options.RowsPerFile = None,
     booking: Booking,
+    cluster: Cluster,
     report: ReportFile = None,
     overwrite: options.Overwrite = False,
     threads: options.Threads = None,
@@ -46,7 +49,8 @@ def synthesize(
 
     Column names, their order and types come out as they went in. The release is written beside the rows, as
     OUT.release: from it more rows, later, cost nothing, while a second run spends epsilon again. With `-o -` the rows
-    go to stdout, all words to stderr, and one of --release and --no-release must be given.
+    go to stdout, all words to stderr, and one of --release and --no-release must be given. With `--engine spark` a
+    cluster counts the files and draws the rows, into a folder of Parquet files.
 
     Examples:
 
@@ -56,35 +60,46 @@ def synthesize(
     form = written.form(newlines_in_cells=newlines_in_cells)
     declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     form.check_letters(declared)  # before anything is spent
-    place = _release_place(out, release, no_release=no_release)
+    cluster.check(data, out, kept=release is not None or no_release)
+    rows_at = None if ADDRESS.match(out) else Path(out)  # None: elsewhere, and no file of ours can be there
+    place = _release_place(Path(out), release, no_release=no_release)
     others = [file_behind(data), asked.schema, booking.ledger]
-    check_table_out(out, overwrite=overwrite, beside=[*others, place], json=voice.json, parts=rows_per_file is not None)
+    check_outside(data, rows_at, place, report)
+    if rows_at is not None:
+        parts = rows_per_file is not None or cluster.engine is not None
+        check_table_out(rows_at, overwrite=overwrite, beside=[*others, place], json=voice.json, parts=parts)
     if place is not None:
         check_out(place, overwrite=overwrite, beside=others, option="--release")
-    check_page(report, overwrite=overwrite, beside=[*others, place, None if out == STDOUT else out])
-    with opened(data) as table:
-        cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words)
-    # the release first: what epsilon bought is safe, whatever happens to the rows
-    warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
-    warnings += undecided(asked.schema, declared)
-    with keep_on_failure(out, cost, release=place):
-        made = write_rows(
-            out,
-            synthesizer.release_,
-            number,
-            seed,
-            form,
-            overwrite=overwrite,
-            shown=voice.in_words,
-            rows_per_file=rows_per_file,
-            threads=threads,
-        )
+    check_page(report, overwrite=overwrite, beside=[*others, place, None if rows_at == STDOUT else rows_at])
+    with cluster.session() as session:
+        with opened(data) as table:
+            cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words, spark=session)
+        # the release first: what epsilon bought is safe, whatever happens to the rows
+        warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
+        warnings += undecided(asked.schema, declared)
+        with keep_on_failure(Path(out), cost, release=place):
+            if session is not None:
+                made = write_by_executors(
+                    out, synthesizer, number, seed, overwrite=overwrite, rows_per_file=rows_per_file
+                )
+            else:
+                made = write_rows(
+                    Path(out),
+                    synthesizer.release_,
+                    number,
+                    seed,
+                    form,
+                    overwrite=overwrite,
+                    shown=voice.in_words,
+                    rows_per_file=rows_per_file,
+                    threads=threads,
+                )
     page, remarks = page_along_the_way(synthesizer.release_, report, place, shown=voice.in_words)
-    files = {"out": str(out), "rows": made, "release": None if place is None else str(place)}
+    files = {"out": out, "rows": made, "release": None if place is None else str(place)}
     files |= {} if page is None else {"report": str(page)}
     words = f"{out}: {made:,} synthetic rows" + ("" if place is None else f"; the release, for more rows: {place}")
     words += "" if page is None else f"; a page about it: {page}"
-    show_outcome(synthesizer, files, words, cost, voice, warnings=[*warnings, *remarks], to_stderr=out == STDOUT)
+    show_outcome(synthesizer, files, words, cost, voice, warnings=[*warnings, *remarks], to_stderr=rows_at == STDOUT)
 
 
 def _release_place(out: Path, release: Path | None, *, no_release: bool) -> Path | None:

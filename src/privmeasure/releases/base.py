@@ -10,6 +10,7 @@ from privmeasure.domains import Domain, Points, Product
 from privmeasure.origin import Origin
 from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
+from privmeasure.releases.sampling import Share
 
 Order = Literal["random", "cell"]
 
@@ -110,6 +111,27 @@ class Measure(Release, Protocol):
         factors: Product,
     ) -> Iterator[Any]:
         """Yield `then` of rows that satisfy conditions and break no fact, in pieces; both are about those factors."""
+        ...
+
+    def shares(self, n: int | None, parts: int) -> Iterator[Share]:
+        """Yield a sample in so many shares, which `lean` measures make on other machines."""
+        ...
+
+    def lean(self, facts: Sequence[AnyFact]) -> "Measure":
+        """Return what makes shares, and no more: no noisy counts; of one tree no cells, unless facts need them."""
+        ...
+
+    def made(
+        self,
+        share: Share,
+        *,
+        seed: int,
+        then: Callable[[Points], Any],
+        where: Sequence[Condition],
+        facts: Sequence[AnyFact],
+        factors: Product,
+    ) -> Iterator[Any]:
+        """Yield `then` of the rows of a share, in pieces, as `chosen` does: always the same for a seed."""
         ...
 
     def keeping(self, facts: tuple[AnyFact, ...]) -> "Measure":

@@ -27,8 +27,18 @@ from privmeasure.releases import files
 from privmeasure.releases.base import Order
 from privmeasure.releases.certificate import Certificate
 from privmeasure.releases.certify import certify
-from privmeasure.releases.choosing import choose_rows
-from privmeasure.releases.sampling import Rows, check_coordinate, check_draw, in_order, interval_quantile
+from privmeasure.releases.choosing import choose_rows, replace_rows
+from privmeasure.releases.sampling import (
+    NO_CELLS,
+    NO_MASS,
+    Rows,
+    Share,
+    check_coordinate,
+    check_draw,
+    cut_shares,
+    in_order,
+    interval_quantile,
+)
 from privmeasure.threads import BLOCK, in_threads, thread_count
 from privmeasure.transport import apportion
 
@@ -126,6 +136,46 @@ class CellMeasure:
             return self.blocks(n, seed=seed, order=order, threads=threads, then=then)
         rows = choose_rows(self, n, seed=seed, order=order, threads=threads, where=where, facts=facts, factors=factors)
         return map(then, rows)
+
+    def shares(self, n: int | None, parts: int) -> Iterator[Share]:
+        """Yield a sample in shares of cells: each has its own, but for those on an edge."""
+        return cut_shares(self.cells, self.mass if n is None else apportion(self.mass, int(n)), parts)
+
+    def lean(self, facts: Sequence[AnyFact]) -> "CellMeasure":
+        """Return the measure without cells, which shares bring; with all where rows that break facts are replaced."""
+        if facts:
+            return replace(self, noisy=None)
+        return replace(self, cells=NO_CELLS, mass=NO_MASS, noisy=None)
+
+    def made(
+        self,
+        share: Share,
+        *,
+        seed: int,
+        then: Callable[[Points], Any],
+        where: Sequence[Condition],
+        facts: Sequence[AnyFact],
+        factors: Product,
+    ) -> Iterator[Any]:
+        """Yield `then` of the rows of a share, in pieces; rows that break facts are replaced by some of all cells."""
+        if not share.rows:
+            return iter(())
+        own = replace(self, cells=share.cells, mass=share.mass)
+        if where or not facts:
+            return own.chosen(
+                seed=seed, order="random", threads=1, then=then, where=where, facts=facts, factors=factors
+            )
+        return map(then, replace_rows(own, self._any_rows, seed=seed, facts=facts, factors=factors))
+
+    def _any_rows(self, n: int, rng: np.random.Generator) -> Points:
+        """Return independent rows."""
+        ends = np.cumsum(self.mass)
+        cells = self.cells[np.searchsorted(ends, rng.integers(0, ends[-1], n), "right")]
+        return (
+            self.domain.centre(cells, self.level)
+            if self.placement == "centre"
+            else self.domain.draw(cells, self.level, rng)
+        )
 
     def keeping(self, facts: tuple[AnyFact, ...]) -> "CellMeasure":
         """Return itself: rows that break a fact are left out, see `chosen`."""

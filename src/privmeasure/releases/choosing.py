@@ -102,3 +102,31 @@ def choose_rows(
             left = None if left is None else left - len(fine)
         if left is None:
             return
+
+
+def replace_rows(
+    own: Measure,
+    whole: Callable[[int, np.random.Generator], Points],
+    *,
+    seed: int,
+    facts: Sequence[AnyFact],
+    factors: Product,
+) -> Iterator[Points]:
+    """Yield as many rows as one measure has, those of its own that break no fact, and for the others rows of the whole.
+
+    So all parts of a whole together have the law of its rows given the facts, as one sample has. Rows of the whole are
+    drawn by a random choice of cells: parts that lack as many rows do not all get the same ones.
+    """
+    left = own.total
+    for points in own.blocks(seed=seed, order="random", threads=1):
+        fine = points[keep_rows(points, facts, (), factors)]
+        left -= len(fine)
+        yield fine
+    rng, tried = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))), own.total
+    while left > 0:
+        if tried > MOST_TRIES * max(own.total, FEWEST_TRIED):
+            raise NoRowsError(NO_ROWS)
+        more = whole(min(max(2 * left, FEWEST_TRIED), MOST_TRIED_TOGETHER), rng)
+        fine = more[keep_rows(more, facts, (), factors)][:left]
+        tried, left = tried + len(more), left - len(fine)
+        yield fine

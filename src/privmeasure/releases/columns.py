@@ -33,7 +33,16 @@ from privmeasure.releases.certify import SMALLEST_BETA
 from privmeasure.releases.choosing import satisfy
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.rows import Drawn, RowMaker
-from privmeasure.releases.sampling import FEW_TASKS, check_coordinate, check_draw, in_order
+from privmeasure.releases.sampling import (
+    FEW_TASKS,
+    NO_CELLS,
+    NO_MASS,
+    Share,
+    check_coordinate,
+    check_draw,
+    even_sizes,
+    in_order,
+)
 from privmeasure.releases.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
 from privmeasure.threads import BLOCK, in_threads, thread_count
 
@@ -135,7 +144,7 @@ class ColumnsMeasure:
         workers, count = thread_count(threads), self.total if n is None else int(n)
         conditions = self._maker.checked(where, alone=n is not None)
         batches = -(-count // BATCH)
-        sizes = [count // batches + (i < count % batches) for i in range(batches)]
+        sizes = even_sizes(count, batches)
         streams = np.random.SeedSequence(seed).spawn(batches)
         self.model  # noqa: B018 - made once, before threads ask for it
         inner = workers if batches <= FEW_TASKS else 1  # threads for the batches, or inside each
@@ -179,6 +188,31 @@ class ColumnsMeasure:
     ) -> Iterator[Any]:
         """Yield `then` of rows that satisfy conditions, in pieces; all keep the facts that the measure knows."""
         return self.blocks(n, seed=seed, order=order, threads=threads, then=then, where=where)
+
+    def shares(self, n: int | None, parts: int) -> Iterator[Share]:
+        """Yield a sample in shares of rows: each is drawn from the whole model."""
+        return (Share(rows, NO_CELLS, NO_MASS) for rows in even_sizes(self.total if n is None else int(n), parts))
+
+    def lean(self, facts: Sequence[AnyFact]) -> "ColumnsMeasure":
+        """Return the model and the columns, without noisy counts and without noisy pairs, which went into the model."""
+        found = replace(self, columns=tuple(replace(column, noisy=None) for column in self.columns), pairs=())
+        vars(found)["model"] = self.model  # made once, and not again on every machine
+        found._maker.patient = self._maker.patient
+        return found
+
+    def made(
+        self,
+        share: Share,
+        *,
+        seed: int,
+        then: Callable[[Points], Any],
+        where: Sequence[Condition],
+        facts: Sequence[AnyFact],
+        factors: Product,
+    ) -> Iterator[Any]:
+        """Yield `then` of the rows of a share, in pieces; of those that satisfy conditions, if there are any."""
+        rows = self.blocks(share.rows, seed=seed, threads=1)
+        return (then(points[satisfy(points, where, self.domain)]) for points in rows)
 
     def keeping(self, facts: tuple[AnyFact, ...]) -> "ColumnsMeasure":
         """Return the measure whose rows keep the facts: those of its file, if it has any, and all orders."""

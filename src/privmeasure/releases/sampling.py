@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,45 @@ def check_coordinate(column: Any, width: int) -> None:
     """Refuse what is no column of points."""
     if not is_whole(column) or not 0 <= column < width:
         raise ArgumentError(f"column must be from 0 to {width - 1}, got {column!r}.")
+
+
+class Share(NamedTuple):
+    """A part of a sample that is made by itself, on another machine perhaps: of one tree it has its own cells."""
+
+    rows: int
+    cells: Cells
+    mass: Mass
+
+
+NO_CELLS, NO_MASS = np.empty(0, np.uint64), np.empty(0, np.int64)
+
+
+def even_sizes(rows: int, parts: int) -> list[int]:
+    """Return how many rows each part has: as many as others, or one more.
+
+    Examples:
+        >>> even_sizes(10, 3)
+        [4, 3, 3]
+    """
+    return [rows // parts + (i < rows % parts) for i in range(parts)]
+
+
+def cut_shares(cells: Cells, mass: Mass, parts: int) -> Iterator[Share]:
+    """Yield stretches of cells with equal numbers of rows; a cell on an edge is cut in two.
+
+    Examples:
+        >>> for share in cut_shares(np.array([3, 8], np.uint64), np.array([1, 4]), 2):
+        ...     print(share.rows, share.cells, share.mass)
+        3 [3 8] [1 2]
+        2 [8] [2]
+    """
+    ends, start = np.cumsum(mass), 0
+    for rows in even_sizes(int(ends[-1]) if len(ends) else 0, parts):
+        first, last = np.searchsorted(ends, (start, start + rows - 1), "right") if rows else (0, -1)
+        upto = np.minimum(ends[first : last + 1], start + rows) - start
+        upto[1:] -= upto[:-1].copy()
+        yield Share(rows, cells[first : last + 1], upto)
+        start += rows
 
 
 class Rows:

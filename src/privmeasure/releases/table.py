@@ -51,7 +51,7 @@ class TableRelease:
     @cached_property
     def facts(self) -> tuple[AnyFact, ...]:
         """What the schema says can never occur, which every sampled row honours, as it is written."""
-        return (*forbidden_pairs(self.schema), *column_orders(self.schema, types=self._storage()))
+        return (*forbidden_pairs(self.schema), *column_orders(self.schema, types=self.storage_types))
 
     @property
     def plan(self) -> Promise:
@@ -107,7 +107,7 @@ class TableRelease:
         where: str | None = None,
     ) -> "Iterator[pa.Table]":
         """Yield the rows of `sample` as tables of at most 131,072 rows; there is at least one, which may be empty."""
-        wanted = asked(self.schema, where, types=self._storage())
+        wanted = asked(self.schema, where, types=self.storage_types)
         check_draw(n, seed, order, "rows")
         if wanted.clauses and n is not None:
             order = "random"  # the first rows that are fine must not all come from the first cells
@@ -144,7 +144,8 @@ class TableRelease:
         yield self._decoded(np.empty((0, self.measure.domain.width))) if first is None else first
         yield from tables
 
-    def _storage(self) -> list[Any]:
+    @property
+    def storage_types(self) -> list[Any]:
         """Return the storage type of each column of data, None where it has none or several."""
         types = dict(zip(self.layout.names, self.layout.types, strict=True))
         return [types.get(name) for name in self.schema.data]

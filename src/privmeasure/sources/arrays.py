@@ -19,6 +19,10 @@ from privmeasure.tables.frames import to_arrow
 from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
 
+CROWDED, LARGE_BLOCK = 8, 4 * BLOCK
+"""From so many threads on blocks are larger: they wait less for the lock of the interpreter, and lose the cache."""
+
+
 class ArraySource:
     """A `Source` over the rows of a numeric array.
 
@@ -37,11 +41,12 @@ class ArraySource:
         tallies = [Tally(partitions, among=self._threads) for _ in range(self._threads)]
         rows, pieces = len(self._points), QUARTERS * self._threads
         edges = [rows * i // pieces for i in range(pieces + 1)]
+        block = BLOCK if self._threads < CROWDED else LARGE_BLOCK
         for quarter in range(QUARTERS):
 
             def count_piece(thread: int, quarter: int = quarter) -> None:
                 first, last = edges[quarter * self._threads + thread :][:2]
-                blocks = max(last > first, round((last - first) / BLOCK))  # alike: a short one costs nearly as much
+                blocks = max(last > first, round((last - first) / block))  # alike: a short one costs nearly as much
                 for i in range(blocks):
                     start, stop = (first + (last - first) * j // blocks for j in (i, i + 1))
                     tallies[thread].add(as_points(self._points[start:stop]))

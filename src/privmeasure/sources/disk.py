@@ -48,6 +48,12 @@ class TableFile(Protocol):
         ...
 
 
+def pieces_of(table: TableFile) -> list[TableFile]:
+    """Return what can be read apart, on other machines too: files of a folder, groups of rows; else the table."""
+    pieces: Callable[[], list[TableFile]] | None = getattr(table, "pieces", None)
+    return [table] if pieces is None else pieces()
+
+
 class Quarters:
     """Tells of each quarter that was passed, once.
 
@@ -95,7 +101,7 @@ class DiskFile:
     def __init__(self, path: FilePath) -> None:
         """Note size, times and place on the disk."""
         self.path = path
-        self._seen = self._look()
+        self._seen: tuple[int | None, ...] = self._look()
 
     def _look(self) -> tuple[int, ...]:
         with readable(self.path):
@@ -105,8 +111,13 @@ class DiskFile:
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not the one that was opened."""
-        if self._look() != self._seen:
+        if any(was not in (now, None) for was, now in zip(self._seen, self._look(), strict=True)):
             raise DataError(f"{self.path} changed after it was opened. Work on a copy that nobody writes to.")
+
+    def __getstate__(self) -> dict[str, object]:
+        """Travel to other machines, which know a shared file by its size and the time of its change alone."""
+        size, changed, *_ = self._seen
+        return vars(self) | {"_seen": (size, changed, None, None, None)}
 
 
 def check_columns(path: FilePath, names: Sequence[str], columns: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from privmeasure.errors import ArgumentError, DataError
 from privmeasure.sources.dialects import DUCKDB
 from privmeasure.sources.sql import StoredColumn, subquery
+from privmeasure.threads import LOOK_SECONDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 VIEW = "privmeasure_rows"
 """What statements call the rows of a relation."""
 
-LOOK_SECONDS = 1.0
-"""Seconds between two looks at whether a statement was answered, where signals do not end a wait."""
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 GUESSES = re.compile(r"READ_(CSV|JSON|NDJSON|XLSX)|PANDAS_SCAN|SQLITE_SCAN")
 """What a plan calls the readers that look at rows to find types, or refuse a cell that is not of its column's type."""

@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -180,7 +181,8 @@ class ParquetTable(DiskFile):
 
         super().__init__(path)
         with readable(path), self._whole(), native_file(path) as raw, pq.ParquetFile(raw) as file:
-            schema, self._rows = file.schema_arrow, file.metadata.num_rows
+            schema, self._rows, self._all_groups = file.schema_arrow, file.metadata.num_rows, file.num_row_groups
+        self._groups: range | None = None
         self.names: tuple[str, ...] = tuple(schema.names)
         self.types: tuple[pa.DataType, ...] = tuple(schema.types)
         check_names(path, self.names)
@@ -202,6 +204,15 @@ class ParquetTable(DiskFile):
             quarters.passed(rows := rows + piece.num_rows, self._rows)
         self.check_unchanged()
         quarters.passed(1, 1)
+
+    def pieces(self) -> list[TableFile]:
+        """Return the file in groups of rows, which can be read apart; `batches` of each yields its own rows."""
+        if self._all_groups < 2:
+            return [self]
+        pieces = [copy(self) for _ in range(self._all_groups)]
+        for i, piece in enumerate(pieces):
+            piece._groups = range(i, i + 1)
+        return list(pieces)
 
     def _pieces(self, columns: list[str], texts: list[str]) -> "Iterator[pa.RecordBatch]":
         """Yield batches, texts with their dictionaries; not where these take 2 GiB, for which one cell is enough."""
@@ -228,7 +239,9 @@ class ParquetTable(DiskFile):
             raw = native_file(self.path)
             file = pq.ParquetFile(raw, read_dictionary=dictionaries)
         with raw, file:
-            for groups in _stretches(file.metadata):  # the reader holds what it has read until its last batch
+            for groups in _stretches(
+                file.metadata, self._groups
+            ):  # the reader holds what it has read until its last batch
                 pieces = file.iter_batches(batch_size=BLOCK, row_groups=groups, columns=columns)
                 while True:
                     with readable(self.path), self._whole(*told):
@@ -255,11 +268,11 @@ class ParquetTable(DiskFile):
             ) from None
 
 
-def _stretches(metadata: Any) -> Iterator[list[int]]:
-    """Yield the groups of rows of a Parquet file in stretches of at least `STRETCH` rows, but for the last."""
+def _stretches(metadata: Any, asked: Sequence[int] | None) -> Iterator[list[int]]:
+    """Yield the groups of rows of a Parquet file, or those asked for, in stretches of `STRETCH` rows or more each."""
     groups: list[int] = []
     rows = 0
-    for group in range(metadata.num_row_groups):
+    for group in range(metadata.num_row_groups) if asked is None else asked:
         groups.append(group)
         rows += metadata.row_group(group).num_rows
         if rows >= STRETCH:

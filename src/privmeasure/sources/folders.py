@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns
+from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns, pieces_of
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.sources.stores import FilePath, StorePath
 from privmeasure.tables.suffixes import ENDINGS, kind_of
@@ -40,7 +40,8 @@ class TableFolder:
         self.path = path
         self._paths = self._list()
         if not self._paths:
-            raise DataError(f"{path} holds no table: there is no file that ends in {ENDINGS}. Check the path.")
+            what = f"{path} holds no table" if path.is_dir() else f"No table has a name like {path}"
+            raise DataError(f"{what}: there is no such file that ends in {ENDINGS}. Check the path.")
         kinds = {kind_of(name) for name in self._paths}
         if len(kinds) > 1:
             raise DataError(f"{path} holds files of several kinds: {', '.join(sorted(kinds))}. Give a pattern for one.")
@@ -68,8 +69,22 @@ class TableFolder:
                 raise DataError(f"The folder {base} does not exist. Check the path.")
         found = base.below() if isinstance(base, StorePath) else _below(base)
         named = {name: place for place, name in found if wanted is None or wanted.fullmatch(name)}
+        for name, place in named.items():
+            if isinstance(place, Path) and not place.is_file():
+                self._refuse(name, place)
         kept = [name for name in named if is_table(name)]
         return {name: named[name] for name in sorted(kept)}
+
+    def _refuse(self, name: str, place: Path) -> None:
+        """Refuse what belongs to the table and is no file: it would be left out, and nobody would know."""
+        if place.is_dir() and not is_hidden(name):  # its name may say what its rows have, and is not shown
+            raise DataError(
+                f"{self.path} holds a link to a folder, behind which nothing is read. Move the files there, or give a "
+                "pattern that leaves it out."
+            )
+        if is_table(name):
+            with without_values(name, place):
+                raise DataError(f"{place} is a pipe, a device, or a link that leads nowhere, and no file. Remove it.")
 
     def _check(self, file: TableFile, values: Mapping[str, str | None]) -> None:
         """Refuse a file whose columns are others: by names, which are public."""
@@ -105,20 +120,17 @@ class TableFolder:
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns, file by file. Nothing is kept."""
-        import pyarrow as pa
-
         check_columns(self.path, self.names, columns)
         self.check_unchanged()
         quarters = Quarters(progress)
         for i, ((file, values), place) in enumerate(zip(self._files, self._paths.items(), strict=True)):
-            own = [name for name in columns if name not in values] or list(file.names[:1])
-            with without_values(*place):
-                for piece in file.batches(own, unread=unread):  # private cells: whoever asked for them encodes them
-                    cells = {name: piece.column(name) for name in own}
-                    for name, value in values.items():
-                        cells[name] = pa.repeat(_cell(value), piece.num_rows)
-                    yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
+            yield from FileOfFolder(file, values, place).batches(columns, unread=unread)
             quarters.passed(i + 1, len(self._files))
+
+    def pieces(self) -> list[TableFile]:
+        """Return what can be read apart, on other machines too: the files, or pieces of them."""
+        places = zip(self._files, self._paths.items(), strict=True)
+        return [FileOfFolder(piece, values, place) for (file, values), place in places for piece in pieces_of(file)]
 
     def check_unchanged(self) -> None:
         """Refuse a folder that has other files now, or one that was written to."""
@@ -131,10 +143,44 @@ class TableFolder:
                 file.check_unchanged()
 
 
+class FileOfFolder:
+    """A file of a folder, or a piece of it, with what the folders on the way say of its rows."""
+
+    def __init__(self, file: TableFile, values: Mapping[str, str | None], place: tuple[str, FilePath]) -> None:
+        """Take a file that was opened, its values, and its path from the folder and as a whole."""
+        self._file, self._values, self._place = file, values, place
+        self.kind, self.names = file.kind, (*file.names, *values)
+        self.types = None if file.types is None else (*file.types, *(None for _ in values))
+
+    def batches(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> "Iterator[pa.RecordBatch]":
+        """Yield columns, of the file or of its folders. Nothing is kept."""
+        import pyarrow as pa
+
+        own = [name for name in columns if name not in self._values] or list(self._file.names[:1])
+        with without_values(*self._place):
+            for piece in self._file.batches(own, progress=progress, unread=unread):
+                cells = {name: piece.column(name) for name in own}  # private: whoever asked for them encodes them
+                for name, value in self._values.items():
+                    cells[name] = pa.repeat(_cell(value), piece.num_rows)
+                yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not the one that was opened."""
+        with without_values(*self._place):
+            self._file.check_unchanged()
+
+
 def check_table(schema: Any, table: TableFile) -> None:
     """Compare the header of a table with a schema; of a folder, the header of every file."""
     for names, types in getattr(table, "headers", [(table.names, table.types)]):
         schema.check(names, types)
+
+
+def is_hidden(name: str) -> bool:
+    """Say whether a path from a folder begins, or goes on, with a dot or an underscore."""
+    return any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
 
 
 def is_table(name: str) -> bool:
@@ -144,7 +190,7 @@ def is_table(name: str) -> bool:
         >>> is_table("year=2020/part-0.parquet"), is_table("_metadata.parquet"), is_table("notes.md")
         (True, False, False)
     """
-    if any(part.startswith((".", "_")) for part in PurePosixPath(name).parts):
+    if is_hidden(name):
         return False
     try:
         kind_of(name)
@@ -198,13 +244,22 @@ def pattern_of(text: str) -> "re.Pattern[str]":
         [True, True, False]
     """
     words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\])", text)
-    return re.compile(
-        "".join(words.get(p, p.replace("[!", "[^") if p.startswith("[") else re.escape(p)) for p in parts)
-    )
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\])", text)
+    try:
+        if any("[" in part and not part.endswith("]") for part in parts):
+            raise re.error("not closed")
+        return re.compile(
+            "".join(words.get(p, p.replace("[!", "[^") if p.startswith("[") else re.escape(p)) for p in parts)
+        )
+    except re.error:
+        raise DataError(
+            f"The pattern {text!r} cannot be read: its brackets are not closed, or hold a range that runs backwards. "
+            "Write [a-z] or [0-9]; a bracket itself is [[]."
+        ) from None
 
 
 def _below(base: Path) -> Iterator[tuple[Path, str]]:
+    """Yield all that lies below a folder and is no folder; links to folders too, for nothing is read behind them."""
     for place in base.rglob("*"):
-        if place.is_file():
+        if place.is_symlink() or not place.is_dir():
             yield place, place.relative_to(base).as_posix()

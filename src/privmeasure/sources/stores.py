@@ -4,16 +4,13 @@ The readers ask little of a path: its name, its size and time, its bytes. `Store
 """
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
 from privmeasure.errors import ArgumentError, DataError
-
-ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.:-]+://", re.I)
-"""How an address begins: s3://, gs://, abfs://, hdfs://, file://. One that no one knows may hold a password too."""
+from privmeasure.outputs import ADDRESS
 
 
 class StorePath:

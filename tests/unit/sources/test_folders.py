@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import privmeasure as pm
-from privmeasure.cli.opening import told
+from privmeasure.cli.opening import check_outside, told
 from privmeasure.counts import Partition
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SchemaError
 from privmeasure.sources.files import open_table
@@ -101,7 +101,7 @@ def test_every_file_must_be_what_the_schema_declares(tmp_path):
     write_table(tmp_path / "ward=A" / "c.parquet", [rows(5)])
     with pytest.raises(DataError, match="names of their folders"):
         open_table(f"{tmp_path}/**/c.parquet")
-    with pytest.raises(DataError, match="no table"):
+    with pytest.raises(DataError, match="No table"):
         open_table(f"{tmp_path}/*.feather")
     with pytest.raises(DataError, match="does not exist"):
         open_table(f"{tmp_path}/none/*.csv")
@@ -260,3 +260,51 @@ def test_an_address_that_nobody_knows_is_not_repeated(address):
         open_table(address.format("canary8271"))
     assert "canary" not in str(caught.value)
     assert "canary" not in told(address.format("canary8271"))
+
+
+def test_what_is_no_file_is_not_left_out_silently(tmp_path):
+    folder = tmp_path / "visits"
+    (folder / "ward=secret").mkdir(parents=True)
+    (folder / "ward=secret" / "a.csv").write_text("age\n3\n")
+    open_table(folder)
+    pipe = folder / "ward=secret" / "b.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="is a pipe") as caught:
+        open_table(folder)
+    assert "secret" not in str(caught.value)
+    pipe.unlink()
+    pipe.symlink_to(folder / "nowhere")
+    for place in (folder, f"{folder}/*/*.csv"):
+        with pytest.raises(DataError, match="link that leads nowhere"):
+            open_table(place)
+    assert open_table(f"{folder}/*/a.csv").names == ("age", "ward")  # nobody asked for the other
+    pipe.unlink()
+    (folder / "_old").symlink_to(tmp_path)
+    open_table(folder)
+    (folder / "ward=hidden").symlink_to(folder / "ward=secret")
+    with pytest.raises(DataError, match="link to a folder") as caught:
+        open_table(folder)
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"), [("[.csv", "cannot be read"), ("[z-a].csv", "cannot be read"), ("q*.csv", "has a name like")]
+)
+def test_a_pattern_that_means_nothing_is_told_as_such(tmp_path, pattern, words):
+    (tmp_path / "a.csv").write_text("age\n3\n")
+    with pytest.raises(DataError, match=words):
+        open_table(f"{tmp_path}/{pattern}")
+    assert open_table(f"{tmp_path}/[!b].csv").names == ("age",)
+
+
+@pytest.mark.parametrize("data", ["in", "in/*.csv", "in/**/*.csv"])
+def test_an_output_among_the_files_that_are_read_is_refused(tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("age\n3\n")
+    for output in ("in/rows.csv", "../" + tmp_path.name + "/in/rows.csv") if data == "in" else ("in/rows.csv",):
+        with pytest.raises(ArgumentError, match="among the files"):
+            check_outside(data, Path("out.csv"), None, Path(output))
+    check_outside(data, Path("in/a.release"), Path("out/rows.csv"), Path("in.csv"))
+    check_outside("in/a.csv", Path("in/rows.csv"))
+    check_outside("in/b*.csv", Path("in/rows.csv"))

@@ -18,7 +18,6 @@ from privmeasure.tables.arrow import by_distinct, describe_type, is_number, numb
 from privmeasure.tables.frames import to_arrow
 from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
-
 CROWDED, LARGE_BLOCK = 8, 4 * BLOCK
 """From so many threads on blocks are larger: they wait less for the lock of the interpreter, and lose the cache."""
 

@@ -48,10 +48,10 @@ class TableFile(Protocol):
         ...
 
 
-def pieces_of(table: TableFile) -> list[TableFile]:
+def portions_of(table: TableFile) -> list[TableFile]:
     """Return what can be read apart, on other machines too: files of a folder, groups of rows; else the table."""
-    pieces: Callable[[], list[TableFile]] | None = getattr(table, "pieces", None)
-    return [table] if pieces is None else pieces()
+    portions: Callable[[], list[TableFile]] | None = getattr(table, "portions", None)
+    return [table] if portions is None else portions()
 
 
 class Quarters:

@@ -205,14 +205,14 @@ class ParquetTable(DiskFile):
         self.check_unchanged()
         quarters.passed(1, 1)
 
-    def pieces(self) -> list[TableFile]:
+    def portions(self) -> list[TableFile]:
         """Return the file in groups of rows, which can be read apart; `batches` of each yields its own rows."""
         if self._all_groups < 2:
             return [self]
-        pieces = [copy(self) for _ in range(self._all_groups)]
-        for i, piece in enumerate(pieces):
-            piece._groups = range(i, i + 1)
-        return list(pieces)
+        portions = [copy(self) for _ in range(self._all_groups)]
+        for i, portion in enumerate(portions):
+            portion._groups = range(i, i + 1)
+        return list(portions)
 
     def _pieces(self, columns: list[str], texts: list[str]) -> "Iterator[pa.RecordBatch]":
         """Yield batches, texts with their dictionaries; not where these take 2 GiB, for which one cell is enough."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns, pieces_of
+from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns, portions_of
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.sources.stores import FilePath, StorePath
 from privmeasure.tables.suffixes import ENDINGS, kind_of
@@ -127,10 +127,10 @@ class TableFolder:
             yield from FileOfFolder(file, values, place).batches(columns, unread=unread)
             quarters.passed(i + 1, len(self._files))
 
-    def pieces(self) -> list[TableFile]:
+    def portions(self) -> list[TableFile]:
         """Return what can be read apart, on other machines too: the files, or pieces of them."""
         places = zip(self._files, self._paths.items(), strict=True)
-        return [FileOfFolder(piece, values, place) for (file, values), place in places for piece in pieces_of(file)]
+        return [FileOfFolder(piece, values, place) for (file, values), place in places for piece in portions_of(file)]
 
     def check_unchanged(self) -> None:
         """Refuse a folder that has other files now, or one that was written to."""

@@ -40,7 +40,7 @@ from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, Schema
 from privmeasure.origin import new_id
 from privmeasure.outputs import ADDRESS
 from privmeasure.sources.arrays import check_points
-from privmeasure.sources.disk import TableFile, pieces_of
+from privmeasure.sources.disk import TableFile, portions_of
 from privmeasure.sources.tally import Tally, merge_tallies
 from privmeasure.tables import Schema
 from privmeasure.threads import BLOCK, LOOK_SECONDS, Progress
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 ANSWER = "partition int, cell long, rows long"
 """What executors give for a question: how many rows of theirs lie in a cell of a partition."""
-PIECE = "piece binary"
+PIECE_COLUMNS = "piece binary"
 HELD_ROWS = 1 << 24
 """Rows after which a task hands over the counts of huge partitions: its memory is bounded, and the GROUP BY adds."""
 MOST_TASKS = 4096
@@ -453,10 +453,10 @@ def spark_files(session: Any, table: TableFile, schema: Schema) -> SparkSource:
     """
     if schema.person is not None:
         raise SchemaError(NO_PERSONS)
-    pieces = [(pickle.dumps(piece),) for piece in pieces_of(table)]
+    pieces = [(pickle.dumps(piece),) for piece in portions_of(table)]
     cores = int(session.sparkContext.defaultParallelism)
     tasks = min(len(pieces), max(TASKS_PER_CORE * cores, -(-len(pieces) // PIECES_PER_TASK)))
-    frame = session.sparkContext.parallelize(pieces, tasks).toDF(PIECE)
+    frame = session.sparkContext.parallelize(pieces, tasks).toDF(PIECE_COLUMNS)
     reads = _Pieces(tuple(_needed(schema)))
     return SparkSource(
         session, frame, reads, schema.encode, names=table.names, types=table.types, check=table.check_unchanged

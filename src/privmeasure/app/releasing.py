@@ -208,8 +208,9 @@ class Releasing:
     def _download(self, request: PageRequest, number: str, what: str, table: str | None) -> PageReply:
         made = self._made(number)
         if what == "release":
+            reply = download(made.path, made.path.name)
             made.taken = True
-            return download(made.path, made.path.name)
+            return reply
         if what == "report" and made.report is not None:
             return download(made.report, "report.html")
         if what == "table" and table is not None and 0 < int(table) <= len(made.tables):
@@ -236,11 +237,12 @@ class Releasing:
         return self.frame.page("stop.html", "Stop the page", lost=self.desk.lost)
 
     def _stop(self, request: PageRequest) -> PageReply:
-        if self.desk.spending:
-            raise SpentError(
-                "A release is being made, and would be lost. Wait for it, or press Ctrl-C in the terminal."
-            )
-        self.desk.jobs.stop()
+        with self.desk.lock:  # as `Desk.spend`: nothing begins between the look and the stop
+            if self.desk.spending:
+                raise SpentError(
+                    "A release is being made, and would be lost. Wait for it, or press Ctrl-C in the terminal."
+                )
+            self.desk.jobs.stop()
         return self.frame.page("stopped.html", "The page is stopped")
 
 

@@ -58,8 +58,10 @@ class Releasing:
 
     def _take_ledger(self, request: PageRequest) -> PageReply:
         desk, typed = self.desk, request.form
-        table, terms = desk.the_table(), desk.terms
-        if not desk.ready or terms is None:
+        with desk.lock:  # of one moment: a table, its own schema and what is promised of it
+            table, terms, ready = desk.the_table(), desk.terms, desk.ready
+            schema = desk.schema_file()
+        if not ready or terms is None:
             return self.frame.to("plan")
         path, dataset, cap = (typed.get(key, "").strip() for key in ("ledger", "dataset", "cap"))
         empty = [("ledger", path, "Give the path of a ledger."), ("dataset", dataset, "Give the data set a name.")]
@@ -76,7 +78,7 @@ class Releasing:
                 table.place,
                 table.name,
                 table.form,
-                desk.schema_file(),
+                schema,
                 terms,
                 place,
                 dataset,

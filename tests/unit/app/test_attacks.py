@@ -183,3 +183,38 @@ def test_a_report_gives_way_on_the_thread_that_an_interruption_reaches(page, peo
         time.sleep(0.05)
     assert page.desk.made[0].report is not None
     assert len(seen) == 1
+
+
+def test_an_order_has_the_schema_of_its_own_table(page, people, tmp_path, monkeypatch):
+    """Another tab that opens a table while the ledger is asked came between a table and its schema."""
+    book, other = tmp_path / "book.sqlite", tmp_path / "other.csv"
+    other.write_bytes(people.read_bytes())
+    page.bring(people)
+    page.promise()
+    opening = page.desk.commands.open_account
+
+    def meanwhile(*arguments):
+        page.bring(other, SCHEMA.replace("high = 90", "high = 99"))
+        return opening(*arguments)
+
+    monkeypatch.setattr(page.desk.commands, "open_account", meanwhile)
+    key = page.confirm(book, cap="2")
+    order = page.desk.confirmation(key).order
+    assert order.table == people
+    assert "high = 90" in order.schema.read_text()
+
+
+def test_a_text_that_is_refused_takes_back_nothing_of_another_tab(page, people, monkeypatch):
+    page.bring(people)
+    check, better = page.desk.commands.check, SCHEMA.replace("high = 90", "high = 99")
+
+    def meanwhile(*arguments):
+        monkeypatch.setattr(page.desk.commands, "check", check)
+        page.declare({"text": better})
+        return check(*arguments)
+
+    monkeypatch.setattr(page.desk.commands, "check", meanwhile)
+    reply = page.declare({"text": SCHEMA.replace("columns.sex", "columns.nothing")})
+    assert reply.status == 422
+    assert page.desk.text == better
+    assert page.desk.ready

@@ -208,7 +208,7 @@ class Desk:
                 raise SpentError("Another release is being made. Wait for it; nothing was spent for this one.")
             if found.order.table.is_relative_to(self.folder) and not found.order.table.exists():
                 raise ArgumentError(
-                    f"{found.order.name} was deleted when another table was opened in its place, and nothing was spent. "
+                    f"{found.order.name} was deleted when another table was opened instead, and nothing was spent. "
                     "Choose it again, and confirm it again."
                 )
             found.job = self._start("Making the release", lambda: self._spend(found.order, leads_to), back=back)

@@ -135,7 +135,7 @@ class LocalCommands:
 
 
 def _check_release_place(order: "SpendOrder") -> None:
-    """Refuse a place that cannot keep a release: a device takes the bytes and forgets them, a pipe may wait for ever."""
+    """Refuse a place that cannot keep a release: a device forgets the bytes, a pipe may wait for ever."""
     from privmeasure.outputs import is_stream
 
     if is_stream(order.release):

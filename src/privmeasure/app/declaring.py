@@ -180,7 +180,9 @@ class Declaring:
             return self.frame.to("schema")
 
         def refuse(fault: Fault) -> PageReply:
-            self.desk.set_schema(before, proposed)
+            with self.desk.lock:
+                if self.desk.text == text:  # else another tab was faster, and what it saved stays
+                    self.desk.set_schema(before, proposed)
             return self._show_text(request, text, Fault("text", fault.text))
 
         return self._checked(refuse, "schema")

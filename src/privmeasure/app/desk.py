@@ -112,8 +112,8 @@ class Desk:
             self.text, self.notes, self.ready = draft.to_toml(), dict(draft.notes), False
             self.warnings, self.counts, self.terms = [], None, None
             self.opened += 1
-        if old is not None and old.uploaded and not self._in_use(old):
-            old.place.unlink(missing_ok=True)
+            if old is not None and old.uploaded and not self._in_use(old):
+                old.place.unlink(missing_ok=True)
 
     def _in_use(self, table: OpenTable) -> bool:
         return any(order.table == table.place for order in self.spending)
@@ -158,11 +158,14 @@ class Desk:
 
     def start_count(self, back: str, leads_to: str) -> Job:
         """Count what the schema would change, for the owner of the table. CONFIDENTIAL."""
-        table, schema = self.the_table(), self.schema_file()
+        with self.lock:
+            table, text, schema = self.the_table(), self.text, self.schema_file()
 
         def work() -> str:
             counts = self.commands.count(table.place, schema, table.form)
             with self.lock:
+                if table is not self.table or text != self.text:
+                    raise ArgumentError("The table or its schema was changed meanwhile: count again.")
                 self.counts = counts
             return leads_to
 
@@ -203,6 +206,11 @@ class Desk:
                 return found.job
             if self.spending:
                 raise SpentError("Another release is being made. Wait for it; nothing was spent for this one.")
+            if found.order.table.is_relative_to(self.folder) and not found.order.table.exists():
+                raise ArgumentError(
+                    f"{found.order.name} was deleted when another table was opened instead, and nothing was spent. "
+                    "Choose it again, and confirm it again."
+                )
             found.job = self._start("Making the release", lambda: self._spend(found.order, leads_to), back=back)
             return found.job
 

@@ -209,6 +209,8 @@ def check_schema_text(text: str) -> None:
             "This is not TOML: texts need quotes, lists square brackets, and no key stands twice."
         ) from None
     columns, groups = tree.get("columns"), tree.get("group", [])
+    if not isinstance(tree.get("format", 1), int):
+        raise SchemaError("format is a whole number without quotes: write format = 1 on the first line.")
     if not isinstance(groups, list) or not all(isinstance(g, dict) and list(g) == ["columns"] for g in groups):
         raise SchemaError('Groups are written as [[group]], each with columns = ["a", "b"] and nothing else.')
     if not isinstance(tree.get("person", ""), str):

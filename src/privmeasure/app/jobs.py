@@ -86,7 +86,7 @@ class Jobs:
 
     def run(self) -> None:
         """Do the work, on the thread that calls, until `stop` or an interruption; one of work goes through."""
-        while True:
+        while not self._stopped:  # work that gives way may have taken the sign to stop out of the queue
             try:
                 job = self._queue.get(timeout=WAIT)
             except queue.Empty:

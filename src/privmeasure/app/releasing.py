@@ -58,8 +58,10 @@ class Releasing:
 
     def _take_ledger(self, request: PageRequest) -> PageReply:
         desk, typed = self.desk, request.form
-        table, terms = desk.the_table(), desk.terms
-        if not desk.ready or terms is None:
+        with desk.lock:  # of one moment: a table, its own schema and what is promised of it
+            table, terms, ready = desk.the_table(), desk.terms, desk.ready
+            schema = desk.schema_file()
+        if not ready or terms is None:
             return self.frame.to("plan")
         path, dataset, cap = (typed.get(key, "").strip() for key in ("ledger", "dataset", "cap"))
         empty = [("ledger", path, "Give the path of a ledger."), ("dataset", dataset, "Give the data set a name.")]
@@ -76,7 +78,7 @@ class Releasing:
                 table.place,
                 table.name,
                 table.form,
-                desk.schema_file(),
+                schema,
                 terms,
                 place,
                 dataset,
@@ -208,8 +210,9 @@ class Releasing:
     def _download(self, request: PageRequest, number: str, what: str, table: str | None) -> PageReply:
         made = self._made(number)
         if what == "release":
+            reply = download(made.path, made.path.name)
             made.taken = True
-            return download(made.path, made.path.name)
+            return reply
         if what == "report" and made.report is not None:
             return download(made.report, "report.html")
         if what == "table" and table is not None and 0 < int(table) <= len(made.tables):
@@ -236,11 +239,12 @@ class Releasing:
         return self.frame.page("stop.html", "Stop the page", lost=self.desk.lost)
 
     def _stop(self, request: PageRequest) -> PageReply:
-        if self.desk.spending:
-            raise SpentError(
-                "A release is being made, and would be lost. Wait for it, or press Ctrl-C in the terminal."
-            )
-        self.desk.jobs.stop()
+        with self.desk.lock:  # as `Desk.spend`: nothing begins between the look and the stop
+            if self.desk.spending:
+                raise SpentError(
+                    "A release is being made, and would be lost. Wait for it, or press Ctrl-C in the terminal."
+                )
+            self.desk.jobs.stop()
         return self.frame.page("stopped.html", "The page is stopped")
 
 

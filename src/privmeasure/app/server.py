@@ -115,7 +115,11 @@ class PageServer(ThreadingHTTPServer):
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # the system has no thread for it
+            self._free.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """PageReply, and make room for the next."""
@@ -175,6 +179,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if refusal := door.refusal(self.command, self.headers):
                 raise _Refused(403, refusal)
+            if self.headers.get_payload():  # a line that is no header: the library reads no header after it
+                raise _Refused(400, "The request cannot be read.")
             target = urlsplit(self.path)
             if target.scheme or target.netloc or not self.path.startswith("/"):
                 raise _Refused(400, "The address of the request cannot be read.")

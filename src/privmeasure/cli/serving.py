@@ -15,6 +15,7 @@ from privmeasure.cli.preparing import check_out, check_table_out, open_release, 
 from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.reporting import page_along_the_way
 from privmeasure.cli.schema import CHANGED, changed_cells, changed_rows, changes_of
+from privmeasure.errors import ArgumentError
 
 if TYPE_CHECKING:
     from privmeasure.app.commands import ConfidentialCounts, Outcome, Planned, SpendOrder, Terms
@@ -85,7 +86,7 @@ class LocalCommands:
         check_text("note", order.note)
         declared, synthesizer = promise(*_typed(order.schema, order.terms))
         check_header(order.table, declared, order.form)
-        check_out(order.release, overwrite=False, beside=[order.table, order.schema, order.ledger])
+        _check_release_place(order)
         Ledger(order.ledger).check(order.dataset, synthesizer.privacy)
 
     def spend(self, order: "SpendOrder") -> "Outcome":
@@ -94,7 +95,7 @@ class LocalCommands:
         from privmeasure.tables.advice import advice
 
         declared, synthesizer = promise(*_typed(order.schema, order.terms))
-        check_out(order.release, overwrite=False, beside=[order.table, order.schema, order.ledger])
+        _check_release_place(order)
         booking = Booking(order.ledger, order.dataset, order.note)
         with opened(order.table) as table:
             cost = fit_booked(synthesizer, table, booking, order.form, shown=False)
@@ -131,6 +132,15 @@ class LocalCommands:
     def watched(self, advance: "Progress") -> AbstractContextManager[None]:
         """Let the page follow what is done inside."""
         return terminal.watched(advance)
+
+
+def _check_release_place(order: "SpendOrder") -> None:
+    """Refuse a place that cannot keep a release: a device forgets the bytes, a pipe may wait for ever."""
+    from privmeasure.outputs import is_stream
+
+    if is_stream(order.release):
+        raise ArgumentError(f"{order.release} is no file, and would not keep the release. Give the path of a file.")
+    check_out(order.release, overwrite=False, beside=[order.table, order.schema, order.ledger])
 
 
 def _typed(schema: Path, terms: "Terms") -> tuple[Asked, Chosen]:

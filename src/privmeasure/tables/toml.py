@@ -89,11 +89,11 @@ def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:
     problems = list(_top_problems(tree))
     columns: dict[str, Column] = {}
     gaps: dict[str, str] = {}
-    declared = tree.get("columns", {})
+    declared, stated = tree.get("columns", {}), tree.get("format", 0)
     for column, fields in declared.items() if isinstance(declared, dict) else ():
         try:
             columns[column] = from_fields(_with_lookup(fields, folder))
-            if columns[column].since > tree.get("format", 0):
+            if isinstance(stated, int) and columns[column].since > stated:  # what is no number is told above
                 since = columns[column].since
                 raise ColumnError(f"is of a kind that format {since} has. Write format = {since} on the first line.")
         except ColumnError as fault:

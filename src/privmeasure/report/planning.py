@@ -6,6 +6,7 @@ from typing import Any
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.promise import Promise
 from privmeasure.report import promises
+from privmeasure.report.canvas import percent
 from privmeasure.report.pages import NONE, Album, Picture, render
 from privmeasure.report.public import belief_picture
 from privmeasure.report.words import belief_heads, belief_rows, promise_words
@@ -111,13 +112,13 @@ def _column_row(column: ColumnResolution, promise: promises.ColumnPromise, lost:
 
 def _curve(album: Album, plans: Sequence[Promise], against: str, chosen: Promise) -> Picture:
     told = {"epsilon": "epsilon", "rows": "the number of rows"}.get(against, "the rows per person")
-    ends = [100 * max(promises.shares_of_columns(plan), default=0.0) for plan in (plans[0], plans[-1])]
+    ends = [max(promises.shares_of_columns(plan), default=0.0) for plan in (plans[0], plans[-1])]
     whole = "of the whole space" if chosen.joint else "of the columns, the best and the worst at the edges of the band"
     return album.add(
         promises.guarantees(plans, against=against, chosen=chosen),
         f"The guarantee {whole}, against {told}: how far values are moved at most, as a share of the range. At 100 % "
         "it says nothing.",
-        f"Curve that goes from {ends[0]:.2g} % to {ends[1]:.2g} % of the range as {told} grows.",
+        f"Curve that goes from {percent(ends[0])} to {percent(ends[1])} of the range as {told} grows.",
     )
 
 

@@ -11,11 +11,12 @@ from privmeasure.ledger.records import schema_digest
 from privmeasure.plans.promise import Promise
 from privmeasure.releases.bands import TypicalError
 from privmeasure.report import distributions, heat
+from privmeasure.report.canvas import percent
 from privmeasure.report.pages import NONE, Album
 from privmeasure.report.words import describe_shares, exact, plus_minus
 from privmeasure.tables.advice import lost_cells
 from privmeasure.tables.columns.kinds import to_fields
-from privmeasure.tables.variables import Variable
+from privmeasure.tables.variables import Variable, plain_number
 
 MOST_PICTURED = 30
 """Columns with a picture of their own; a page of more would be too long, and too large."""
@@ -118,7 +119,7 @@ def pair_section(album: Album, one: Variable, two: Variable, points: Points) -> 
             heat.heat_map(one, two, points),
             "The stronger the colour, the more of the released rows.",
             f"Heat map of {one.name} and {two.name}; the fullest cell has {one.name} {first} and {two.name} {second}, "
-            f"{100 * float(table.max()):.2g} % of the rows.",
+            f"{percent(float(table.max()))} of the rows.",
         ),
     }
 
@@ -187,7 +188,9 @@ def declared_rows(schema: Any) -> list[list[str]]:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return f"{len(value)} groups"
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return plain_number(value)
+    text = ", ".join(map(_shown, value)) if isinstance(value, list) else str(value)
     return text if len(text) <= 160 else f"{len(value)} in all" if isinstance(value, list) else text[:160] + "…"
 
 

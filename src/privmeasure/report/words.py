@@ -12,7 +12,7 @@ from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import Band, TypicalError
-from privmeasure.report.canvas import short
+from privmeasure.report.canvas import percent, short
 from privmeasure.report.promises import ColumnPromise, beliefs
 from privmeasure.tables.variables import Variable
 
@@ -145,10 +145,10 @@ def rows_of_noise(plan: Promise) -> int:
 
 def describe_shares(v: Variable, shares: Any, own: Points) -> str:
     """Say in words what a picture of a distribution shows."""
-    missing = f"; missing {100 * shares[-1]:.2g} %" if v.nullable else ""
+    missing = f"; missing {percent(shares[-1])}" if v.nullable else ""
     if v.scale == "values":
         order = np.argsort(-shares[: len(v.labels)], kind="stable")[:4]
-        most = ", ".join(f"{short(v.labels[i], 40)} {100 * shares[i]:.2g} %" for i in order)
+        most = ", ".join(f"{short(v.labels[i], 40)} {percent(shares[i])}" for i in order)
         return f"Bars of {v.name}; the most frequent: {most}{missing}."
     if v.scale == "place":
         best = np.unravel_index(int(np.argmax(shares[: math.prod(v.shape)])), v.shape)

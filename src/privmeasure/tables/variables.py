@@ -188,9 +188,24 @@ class Variable:
     def show(self, place: float) -> str:
         """Say a point of its axis as a value."""
         if self.column is None or len(self.bounds) > 1:
-            return f"{place:.4g}"
+            return plain_number(place, 4)
         cell = self.column.decode(np.array([[place]]), [None])[0][0].as_py()
-        return "missing" if cell is None else f"{cell:,.6g}" if isinstance(cell, float) else str(cell)
+        if cell is None:
+            return "missing"
+        return plain_number(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else str(cell)
+
+
+def plain_number(value: float, digits: int = 6) -> str:
+    """Say a number as people write it; a year has no comma in it, so they begin at 10,000.
+
+    Examples:
+        >>> plain_number(1e6), plain_number(2024), plain_number(0.25), plain_number(12345.678), plain_number(1e-9)
+        ('1,000,000', '2024', '0.25', '12,345.7', '1e-09')
+    """
+    if not 1e4 <= abs(value) < 1e15:
+        return f"{value:.{digits}g}"
+    rounded = value if isinstance(value, int) else float(f"{value:.{digits}g}")
+    return f"{rounded:,.0f}" if rounded == int(rounded) else f"{rounded:,}"
 
 
 def variables(space: Schema | Domain) -> list[Variable]:

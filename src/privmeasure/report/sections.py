@@ -33,6 +33,16 @@ def drawn_points(release: Any) -> Points:
     return points
 
 
+def medians(found: Sequence[Variable], points: Points) -> dict[str, float]:
+    """Return the medians of the released values, on the axes of the variables that have an order."""
+    known = {}
+    for v in found:
+        own = points[:, v.places.start]
+        if v.has_quantiles and not np.isnan(own).all():
+            known[v.name] = float(np.nanmedian(own))
+    return known
+
+
 def columns_words(typical: TypicalError | None) -> str:
     """Say what the pictures of columns show."""
     if typical is None:

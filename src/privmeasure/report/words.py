@@ -107,19 +107,32 @@ def not_promised(privacy: Privacy) -> list[str]:
     ]
 
 
-def what_is_lost(release: Any, columns: Sequence[ColumnPromise], typical: TypicalError | None) -> list[str]:
+MOST_SENTENCES = 6
+"""Columns that have a sentence each on the first card; of more, the best and the worst have one."""
+WHICH_TO_USE = (
+    "The proved ones hold for whatever data, so they are wide: use them where somebody must be able to rely on it. "
+    "The expected one is what a rehearsal on synthetic rows gave: use it to judge whether the rows are good enough "
+    "for you."
+)
+
+
+def what_is_lost(
+    release: Any, columns: Sequence[ColumnPromise], sure: float | None, typical: TypicalError | None
+) -> list[str]:
     """Say what a release does not tell, in the order in which people ask."""
     plan = release.plan
     useful = [c for c in columns if 0 < c.best < 1]
     texts = []
     if useful:
-        worst, best = max(useful, key=lambda c: c.best), min(useful, key=lambda c: c.best)
-        said = [f"{one.name!r}: {one.words(one.best)}" for one in dict.fromkeys([best, worst])]
-        ends = "from the best column to the worst" if worst is not best else "at the most"
-        texts.append(f"Values are moved a little, on average over the rows, {ends}: {'; '.join(said)}.")
+        ends = [min(useful, key=lambda c: c.best), max(useful, key=lambda c: c.best)]
+        named = useful if len(useful) <= MOST_SENTENCES else ends
+        texts.append(
+            "How far values are moved, on average over the rows"
+            + (":" if named is useful else f"; of {len(useful)} columns the nearest and the farthest:")
+        )
+        texts += [one.sentence(sure) for one in named]
         if typical is not None:
-            middle = sorted(spread.typical for spread in typical.columns.values())[len(typical.columns) // 2]
-            texts.append(f"Typically far less: about {100 * middle:.2g} % of a column's range, by estimate.")
+            texts.append(WHICH_TO_USE)
     blind = [c.name for c in columns if c.best >= 1]
     if blind:
         shown = ", ".join(repr(short(name, 30)) for name in blind[:5])

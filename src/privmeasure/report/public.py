@@ -22,6 +22,7 @@ from privmeasure.report.words import (
     belief_rows,
     not_promised,
     promise_words,
+    rows_of_noise,
     show_percent,
     what_is_lost,
 )
@@ -41,6 +42,7 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
     columns = promises.column_promises(release, certified, typical, sections.medians(found, points))
     album = Album()
     pictured = found[: sections.MOST_PICTURED]
+    noise = rows_of_noise(plan) / max(1, release.total)
     pairs, told = sections.drawn_pairs(release, found), sections.pair_rows(release, found, typical)
     return render(
         "public.html",
@@ -59,7 +61,7 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         columns_words=sections.columns_words(typical),
         columns=[sections.column_section(album, v, points, typical) for v in pictured],
         columns_left=sections.columns_left(len(found)),
-        pairs=[sections.pair_section(album, one, two, points) for one, two in pairs[: sections.MOST_HEAT_MAPS]],
+        pairs=[sections.pair_section(album, one, two, points, noise) for one, two in pairs[: sections.MOST_HEAT_MAPS]],
         pairs_words=sections.pairs_words(release, found, len(pairs)),
         pair_heads=["pair", "bits that one tells of the other", "typical W1 of the pair", "seldom above"],
         pair_rows=told,

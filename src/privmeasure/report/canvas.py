@@ -178,7 +178,9 @@ def label_axis(ax: Any, v: Variable, *, along: str = "x") -> None:
         getattr(ax, f"set_{along}scale")("log")
         ratio_axis(axis)
     elif v.scale == "number":
-        axis.set_major_formatter(lambda value, _: plain_number(float(value)))
+        axis.set_major_formatter(
+            lambda value, _: plain_number(int(value) if v.step and value % 1 == 0 else float(value))
+        )
     elif v.scale == "hour":
         axis.set_ticks(range(0, 25, 4), [f"{hour}:00" for hour in range(0, 25, 4)])
     elif v.scale == "uneven":

@@ -6,6 +6,7 @@ be published with the release, or in its place.
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from privmeasure.errors import ArgumentError
@@ -15,16 +16,18 @@ from privmeasure.report import promises, sections
 from privmeasure.report.canvas import percent, short
 from privmeasure.report.pages import NONE, Album, Picture, render
 from privmeasure.report.words import (
-    GLOSSARY,
     WEAK,
     WEAK_ABOVE,
     belief_heads,
     belief_rows,
+    compared_beliefs,
     not_promised,
     promise_words,
     rows_of_noise,
     show_percent,
+    strength,
     what_is_lost,
+    words_on,
 )
 from privmeasure.tables.variables import Variable, variables
 
@@ -44,7 +47,8 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
     pictured = found[: sections.MOST_PICTURED]
     noise = rows_of_noise(plan) / max(1, release.total)
     pairs, told = sections.drawn_pairs(release, found), sections.pair_rows(release, found, typical)
-    return render(
+    page = partial(
+        render,
         "public.html",
         title=_title(release, found),
         private=release.private,
@@ -55,6 +59,8 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         odds=belief_picture(album, plan.privacy),
         belief_heads=belief_heads(plan.privacy, "before the release"),
         beliefs=belief_rows([plan.privacy], (0.01, 0.1, 0.5, 0.9)),
+        compared_heads=["epsilon", "in words", *belief_heads(plan.privacy, "")[1:]],
+        compared_beliefs=compared_beliefs(plan.privacy),
         not_promised=not_promised(plan.privacy),
         **_distances(album, release, found, columns, certified, typical),
         columns_title="Every column" if schema is not None else "Every coordinate",
@@ -78,8 +84,8 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         use_python=f"import privmeasure as pm\n\nrelease = pm.load({name!r})\nrows = release.sample()",
         identity=sections.identity(release, schema),
         citation=sections.citation(release, found),
-        glossary=GLOSSARY,
     )
+    return page(glossary=words_on(page(glossary=[])))
 
 
 # --------------------------------------------------------------------------------------------------- the promise
@@ -110,13 +116,13 @@ def _title(release: Any, found: Sequence[Variable]) -> str:
 
 def _lead(release: Any, found: Sequence[Variable]) -> str:
     plan, privacy = release.plan, release.plan.privacy
-    together = "One tree of cells holds all columns" if plan.joint else "Columns were measured one by one, and in pairs"
+    together = "All columns were measured together" if plan.joint else "Columns were measured one by one, and in pairs"
     names = [short(v.name, 30) for v in found]
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     return (
-        f"Synthetic rows with {listed}. They were drawn from noisy counts of a sensitive table, under "
-        f"{privacy.kind} with {privacy.told} ({privacy.neighbours}{privacy.owner}); no "
-        f"row was copied from it. {together}."
+        f"Synthetic rows with {listed}. They were drawn from noisy counts of a sensitive table; no row was copied "
+        f"from it. Every person in it is protected by differential privacy with {privacy.told}{privacy.owner}. "
+        f"{together}."
     )
 
 
@@ -140,8 +146,9 @@ def _cards(
     ]
     safe += [f"But epsilon is large, and the promise weak: {WEAK}"] if privacy.epsilon > WEAK_ABOVE else []
     meant = [
-        f"Epsilon = {float(privacy.epsilon):g}: who was 50 % sure of something about one person can be, afterwards and "
-        f"at the most, {' and '.join(sure)}.",
+        f"{strength(privacy).capitalize()}.",
+        f"Epsilon = {float(privacy.epsilon):g}: somebody who was 50 % sure of something about one person can be, "
+        f"afterwards and at the most, {' and '.join(sure)}.",
         "Smaller protects better, and blurs more. It is spent, once and for all; more rows from this release "
         "cost nothing.",
     ]

@@ -100,7 +100,7 @@ def _axis_words(v: Variable) -> list[str]:
         )
     elif v.scale == "log":
         texts.append(
-            "The axis goes by ratios, so that bars on the right stand for wider ranges of values than those on the left."
+            "The axis goes by ratios: bars on the right stand for wider ranges of values than those on the left."
         )
     if v.scale in ("number", "log", "uneven", "date") and hasattr(v.column, "low"):
         low, high = (v.show(end) for end in v.bounds[0])
@@ -181,7 +181,7 @@ def _below_noise(table: Any, noise: float) -> str:
 def pairs_words(release: Any, found: Sequence[Variable], drawn: int) -> str:
     """Say which pairs there are, and why."""
     if release.plan.joint:
-        return "One tree of cells measured all columns together. Heat maps of the released rows:"
+        return "All columns were measured together, in one tree of cells. Heat maps of the released rows:"
     count = len(_measured(release, found))
     said = "1 pair of columns was" if count == 1 else f"{count} pairs of columns were"
     more = f" The {MOST_HEAT_MAPS} that tell most of each other have a picture." if drawn > MOST_HEAT_MAPS else ""

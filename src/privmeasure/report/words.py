@@ -1,6 +1,7 @@
 """The words of pages: what is promised to a person, what is lost, what a picture shows. Public values alone."""
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -13,18 +14,51 @@ from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import Band, TypicalError
 from privmeasure.report.canvas import percent, short
-from privmeasure.report.promises import ColumnPromise, beliefs
+from privmeasure.report.promises import PRESENCE, VALUES, ColumnPromise, beliefs
 from privmeasure.tables.variables import Variable
 
 WEAK_ABOVE = 4
 """The epsilon above which a page says that the promise is weak: who was half sure may be sure to 98 %."""
-WEAK = "who was half sure of something may be all but certain afterwards. A smaller epsilon protects better."
+WEAK = "somebody who was half sure of something may be all but certain afterwards. A smaller epsilon protects better."
+
+
+STRENGTHS = (
+    (0.2, "strong: a conclusion about one person is hardly more likely because they took part"),
+    (2.0, "a usual choice for sensitive data"),
+    (3.99, "weaker than usual"),
+    (9.99, "weak: for tables that are not very sensitive"),
+    (math.inf, "says next to nothing about one person"),
+)
+"""Up to which epsilon a promise is called what; the words of docs/choosing-epsilon.md."""
+
+
+def strength(privacy: Privacy) -> str:
+    """Say how strong a promise is, as people use them.
+
+    Examples:
+        >>> [strength(Privacy(epsilon, "replace")).split(":")[0] for epsilon in ("1/10", 1, 4)]
+        ['strong', 'a usual choice for sensitive data', 'weak']
+    """
+    return next(words for most, words in STRENGTHS if privacy.epsilon <= most)
+
+
+def compared_beliefs(privacy: Privacy) -> list[list[str]]:
+    """Return what a belief of 50 % may become by usual epsilons, by this one, and by this one spent twice."""
+    named = [(privacy, "this release"), (privacy.at(2 * privacy.epsilon), "this one and a second like it")]
+    taken = {own.epsilon for own, _ in named}
+    named += [(privacy.at(usual), "") for usual in ("1/10", 1, 4, 10) if Fraction(usual) not in taken]
+    rows = []
+    for own, name in sorted(named, key=lambda pair: pair[0].epsilon):
+        first = f"{float(own.epsilon):g}" + (f" ({name})" if name else "")
+        rows.append([first, strength(own), *belief_rows([own], (0.5,))[0][1:]])
+    return rows
 
 
 def promise_words(privacy: Privacy, *, released: bool = True) -> list[str]:
     """Say in plain words what is promised to a person, by a release or before there is one."""
     epsilon, factor = float(privacy.epsilon), math.exp(min(float(privacy.epsilon), 700.0))
-    vouched = "whoever made the release vouches for that"
+    publisher = "whoever publishes it (you, if you do) vouches" if released else "you, who publish it, vouch"
+    vouched = f"{publisher} for that"
     if privacy.person is not None:
         whose = f"for all rows of one {privacy.person!r}, of which at most {privacy.rows_per_person} were kept"
     elif privacy.rows_per_person > 1:
@@ -38,9 +72,11 @@ def promise_words(privacy: Privacy, *, released: bool = True) -> list[str]:
     else:
         change, size = "Had that person's rows said anything else,", "The number of rows is public, and exact."
     which = "this very release" if released else "any release"
+    known = beliefs(privacy, 0.5)
     twice = (
-        " Of what the rows of a person say, who knows that the person is in the table may learn twice as much: from "
-        "one possibility to another it takes two steps, out of the table and in again."
+        " Somebody who knows already that the person is in the table may learn more of what their rows say: from 50 % "
+        f"sure to {show_percent(known[VALUES][1])}, not to {show_percent(known[PRESENCE][1])} only. From one "
+        "possibility to another it takes two steps, out of the table and in again."
         if privacy.neighbours == "add-remove"
         else ""
     )
@@ -194,14 +230,42 @@ def exact(value: Fraction) -> str:
 
 GLOSSARY = [
     ("epsilon", "How much one person may change the chances of what is released: by a factor of e^epsilon at most."),
+    (
+        "delta",
+        "By how much the promise may fail. 0: never. Otherwise a rare outcome may tell more of a person than epsilon "
+        "allows.",
+    ),
+    ("pure", "Of a promise: without exception, that is, delta is 0."),
     ("add-remove", "The promise is about a person's rows being there or not; the number of rows is private."),
     ("replace", "The promise is about what a person's rows say; the number of rows is public."),
-    ("W1 distance", "How far values have to be moved, on average over the rows, to turn one table into the other."),
-    ("guarantee", "A bound of the expected distance, from public values, known before the data were opened."),
-    (
-        "certificate",
-        "A bound of the distance of this release, from its noisy counts, which holds with high probability.",
-    ),
-    ("typical error", "An estimate by running the mechanism again on released rows. Not a bound."),
+    ("noise", "Random amounts that were added to counts so that no person can be seen in them."),
+    ("noise of scale", "How large it is: about two of three counts are off by no more than the scale."),
+    ("W1", "How far values have to be moved, on average over the rows, to turn one table into the other."),
+    ("bound", "A limit: something is no larger than that."),
+    ("guaranteed", "A bound of the distance on average over the noise, known before the data were opened."),
+    ("certified", "A bound of the distance of this release, from its noisy counts, which holds with high probability."),
+    ("typical", "An estimate by running the mechanism again on released rows. Not a bound."),
+    ("seldom above", "What nine of ten such runs stayed below."),
+    ("cell", "A group of values that lie near each other and were counted together."),
+    ("tree", "Cells that are cut into smaller ones again and again, all of them counted."),
+    ("level", "How often cells were cut: the higher, the smaller they are."),
+    ("told apart", "Values nearer to each other than this were counted as one."),
+    ("stretched scale", "A scale with more detail where values are small or many, as it was declared."),
+    ("diameter", "How far two rows can be apart at all."),
+    ("clamped", "A value beyond the declared bounds was taken as the nearest one within them."),
+    ("schema", "The declaration of columns, bounds and lists of values, made before the data were opened."),
     ("bits", "How much one column tells of another, by the released table of the pair: 0 for nothing."),
+    ("rho", "What epsilon and delta allow to spend, in the unit in which Gaussian noise adds up."),
 ]
+"""Words and what they mean. A page lists those that it has."""
+
+
+def words_on(page: str) -> list[tuple[str, str]]:
+    """Return the words of the glossary that the text of a page has.
+
+    Examples:
+        >>> words_on('<style>.cell</style><main title="bits">The schema.</main>')
+        [('schema', 'The declaration of columns, bounds and lists of values, made before the data were opened.')]
+    """
+    text = re.sub(r"<[^>]*>", " ", page[page.index("<main") :])
+    return [(word, meaning) for word, meaning in GLOSSARY if re.search(rf"\b{re.escape(word)}", text)]

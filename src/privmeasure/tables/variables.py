@@ -196,17 +196,17 @@ class Variable:
 
 
 def plain_number(value: float, digits: int = 6) -> str:
-    """Say a number as people write it; a year has no comma in it, so they begin at 10,000.
+    """Say a number as people write it; a year, which is a small whole number, has no comma.
 
     Examples:
         >>> plain_number(1e6), plain_number(2024), plain_number(0.25), plain_number(12345.678), plain_number(3418.0, 2)
-        ('1,000,000', '2024', '0.25', '12,345.7', '3400')
+        ('1,000,000', '2024', '0.25', '12,345.7', '3,400')
     """
     rounded = value if isinstance(value, int) else float(f"{value:.{digits}g}")
     if not 1e-4 <= abs(rounded) < 1e15:
         return f"{rounded:.{digits}g}"
     text = f"{rounded:,.0f}" if rounded == int(rounded) else f"{rounded:,}"
-    return text if abs(rounded) >= 1e4 else text.replace(",", "")
+    return text.replace(",", "") if isinstance(value, int) and abs(value) < 10_000 else text
 
 
 def variables(space: Schema | Domain) -> list[Variable]:

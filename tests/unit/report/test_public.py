@@ -205,7 +205,7 @@ def test_the_page_shows_what_a_steward_asks_for():
     for word in (
         "age < 10 and smoker = true",  # facts
         "privmeasure sample people.release",
-        "Epsilon = 2: who was 50 % sure of something about one person can be, afterwards and at the most, "
+        "Epsilon = 2: somebody who was 50 % sure of something about one person can be, afterwards and at the most, "
         "88 % sure whether they are in the table and 98 % sure what their rows say",
         "told apart to",
         "guaranteed",

@@ -23,8 +23,8 @@ WEAK = "somebody who was half sure of something may be all but certain afterward
 
 
 STRENGTHS = (
-    (0.2, "strong: a conclusion about one person is hardly more likely because they took part"),
-    (2.0, "a usual choice for sensitive data"),
+    (0.2, "strong: hardly anything depends on one person"),
+    (1.5, "a usual choice for sensitive data"),
     (3.99, "weaker than usual"),
     (9.99, "weak: for tables that are not very sensitive"),
     (math.inf, "says next to nothing about one person"),
@@ -115,7 +115,7 @@ def belief_rows(privacies: Sequence[Privacy], befores: Sequence[float]) -> list[
 
 def belief_heads(privacy: Privacy, first: str) -> list[str]:
     """Return the heads of a table of beliefs."""
-    return [first, *(f"{what}: from, to" for what in beliefs(privacy, 0.5))]
+    return [first, *beliefs(privacy, 0.5)]
 
 
 def show_percent(share: float) -> str:

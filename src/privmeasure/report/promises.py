@@ -48,11 +48,20 @@ class ColumnPromise:
         said = f"{percent(share)} of its stretched scale"
         if self.middle is None:
             return said
-        stretch, unit = self.column.stretch, getattr(self.column, "unit", None)
-        low, high = stretch.bounds
-        moved = self.middle + np.array([0, -1, 1]) * share * (high - low)
-        values = [plain_number(float(value), 3) for value in stretch.values(np.clip(moved, low, high))]
-        return f"{said} (at the median: from {values[0]} to {values[1]} or {values[2]}{f' {unit}s' if unit else ''})"
+        return f"{said} ({self._at_the_median(self.middle, share)})"
+
+    def _at_the_median(self, middle: float, share: float) -> str:
+        """Say how far a value at the median would be moved, down or up, as far as the scale goes."""
+        column, unit = self.column, getattr(self.column, "unit", None)
+        low, high = column.stretch.bounds
+        places = np.clip(middle + np.array([0.0, -1.0, 1.0]) * share * (high - low), low, high)
+        values = column.stretch.values(places)
+        values = np.clip(np.rint(values) if column.whole else values, column.low, column.high) + 0.0  # no -0
+        start, *ends = [plain_number(float(value), 3) for value in values]
+        reached = [end for end in dict.fromkeys(ends) if end != start]
+        if not reached:
+            return f"at the median, {start}, too little to see"
+        return f"at the median: from {start} to {' or '.join(reached)}{f' {unit}s' if unit else ''}"
 
     @property
     def stretched(self) -> bool:
@@ -62,7 +71,7 @@ class ColumnPromise:
     def sentence(self, sure: float | None) -> str:
         """Say what to expect, what is proved of this release and what was known before it, in one sentence."""
         said = [] if self.typical is None else [f"expect about {self.words(self.typical)}"]
-        if self.certificate is not None and self.certificate < 1 and sure is not None:
+        if self.certificate is not None and sure is not None and self.certificate <= min(self.guarantee, 0.999):
             said.append(f"proved for this release ({percent(sure)} sure): {self.words(self.certificate)}")
         before = "nothing" if self.guarantee >= 1 else self.words(self.guarantee)
         said.append(f"known before the data were opened: {before}")

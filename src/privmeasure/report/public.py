@@ -146,7 +146,7 @@ def _cards(
     ]
     safe += [f"But epsilon is large, and the promise weak: {WEAK}"] if privacy.epsilon > WEAK_ABOVE else []
     meant = [
-        f"{strength(privacy).capitalize()}.",
+        f"How strong the promise is: {strength(privacy)}.",
         f"Epsilon = {float(privacy.epsilon):g}: somebody who was 50 % sure of something about one person can be, "
         f"afterwards and at the most, {' and '.join(sure)}.",
         "Smaller protects better, and blurs more. It is spent, once and for all; more rows from this release "

@@ -57,8 +57,7 @@ def compared_beliefs(privacy: Privacy) -> list[list[str]]:
 def promise_words(privacy: Privacy, *, released: bool = True) -> list[str]:
     """Say in plain words what is promised to a person, by a release or before there is one."""
     epsilon, factor = float(privacy.epsilon), math.exp(min(float(privacy.epsilon), 700.0))
-    publisher = "whoever publishes it (you, if you do) vouches" if released else "you, who publish it, vouch"
-    vouched = f"{publisher} for that"
+    vouched = "whoever publishes this release vouches for that" if released else "you, who publish it, vouch for that"
     if privacy.person is not None:
         whose = f"for all rows of one {privacy.person!r}, of which at most {privacy.rows_per_person} were kept"
     elif privacy.rows_per_person > 1:

@@ -186,7 +186,11 @@ def label_axis(ax: Any, v: Variable, *, along: str = "x") -> None:
     elif v.scale == "uneven":
         low, high = v.bounds[0]
         ticks = np.arange(low, high + 1, max(1, round((high - low) / (6 if along == "x" else 4))))
-        axis.set_ticks(ticks, [short(v.show(tick), 12) for tick in ticks])
+        knots = [getattr(v.column, end) for end in ("low", "high")]
+        knots[1:1] = getattr(v.column, "breaks", None) or []
+        declared = len(knots) == round(high - low) + 1  # a whole number begins half a step before its break
+        labels = [plain_number(float(knots[round(tick)])) if declared else v.show(tick) for tick in ticks]
+        axis.set_ticks(ticks, [short(label, 12) for label in labels])
 
 
 def percent(share: float) -> str:

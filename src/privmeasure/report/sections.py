@@ -172,6 +172,10 @@ def _below_noise(table: Any, noise: float) -> str:
     pale = int(np.count_nonzero(table[table > 0] < noise))
     if not pale:
         return ""
+    if pale == filled:
+        return (
+            f" Every cell has less than {percent(noise)} of the rows, which noise alone may give: read large patches."
+        )
     return (
         f" Cells with less than {percent(noise)} of the rows may be noise alone: {pale:,} of {filled:,} here. Read "
         "large patches, not single pale cells."

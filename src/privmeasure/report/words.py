@@ -231,8 +231,8 @@ GLOSSARY = [
     ("epsilon", "How much one person may change the chances of what is released: by a factor of e^epsilon at most."),
     (
         "delta",
-        "By how much the promise may fail. 0: never. Otherwise a rare outcome may tell more of a person than epsilon "
-        "allows.",
+        "By how much a chance may exceed what epsilon allows: not at all where it is 0. Otherwise outcomes that hardly "
+        "ever occur may tell more of a person.",
     ),
     ("pure", "Of a promise: without exception, that is, delta is 0."),
     ("add-remove", "The promise is about a person's rows being there or not; the number of rows is private."),

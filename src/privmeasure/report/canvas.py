@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError
-from privmeasure.tables.variables import Variable
+from privmeasure.tables.variables import Variable, plain_number
 
 INK, FAINT, BLUE, ORANGE, GREEN = "#1f2430", "#8b93a1", "#2f6fb5", "#c8641c", "#2d8a57"
 """Text and lines; grids; what was released; what it is compared with; what is guaranteed."""
@@ -116,28 +116,15 @@ def date_axis(axis: Any) -> None:
     axis.set_major_formatter(dates.ConciseDateFormatter(locator))
 
 
-def plain_numbers(axis: Any) -> None:
-    """Let an axis of ratios show numbers as people write them, a few of them."""
+def ratio_axis(axis: Any) -> None:
+    """Let an axis of ratios show a few numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
     many = high > 1000 * max(low, 1e-300)
     axis.set_major_locator(LogLocator(subs=(1.0,) if many else (1.0, 3.0), numticks=6))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(float(value))))
     axis.set_minor_formatter(NullFormatter())
-
-
-def brief(value: float) -> str:
-    """Return a number as it stands beside an axis.
-
-    Examples:
-        >>> brief(300), brief(10_000), brief(2.5e6), brief(1e12)
-        ('300', '10k', '2.5M', '1e+12')
-    """
-    for end, size in (("M", 1e6), ("k", 1e3)):
-        if size <= value < 1000 * size and value >= 1e4:
-            return f"{value / size:g}{end}"
-    return f"{value:,g}" if value < 1e4 else f"{value:g}"
 
 
 def colour_map(colour: str = BLUE) -> Any:
@@ -189,18 +176,31 @@ def label_axis(ax: Any, v: Variable, *, along: str = "x") -> None:
         date_axis(axis)
     elif v.scale == "log":
         getattr(ax, f"set_{along}scale")("log")
-        plain_numbers(axis)
+        ratio_axis(axis)
+    elif v.scale == "number":
+        axis.set_major_formatter(
+            lambda value, _: plain_number(int(value) if v.step and value % 1 == 0 else float(value))
+        )
     elif v.scale == "hour":
         axis.set_ticks(range(0, 25, 4), [f"{hour}:00" for hour in range(0, 25, 4)])
     elif v.scale == "uneven":
         low, high = v.bounds[0]
         ticks = np.arange(low, high + 1, max(1, round((high - low) / (6 if along == "x" else 4))))
-        axis.set_ticks(ticks, [short(v.show(tick), 10) for tick in ticks])
+        knots = [getattr(v.column, end) for end in ("low", "high")]
+        knots[1:1] = getattr(v.column, "breaks", None) or []
+        declared = len(knots) == round(high - low) + 1  # a whole number begins half a step before its break
+        labels = [plain_number(float(knots[round(tick)])) if declared else v.show(tick) for tick in ticks]
+        axis.set_ticks(ticks, [short(label, 12) for label in labels])
 
 
 def percent(share: float) -> str:
-    """Say a share."""
-    return f"{100 * share:.2g} %"
+    """Say a share.
+
+    Examples:
+        >>> percent(0.0123), percent(0.42), percent(0.999)
+        ('1.2 %', '42 %', '100 %')
+    """
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
 def short(text: str, most: int) -> str:

@@ -16,7 +16,7 @@ from privmeasure.metrics.fidelity import REAL_TABLE_STAMP, Fidelity
 from privmeasure.metrics.nearness import joined, rows_apart, share_of_range
 from privmeasure.releases.bands import TypicalError
 from privmeasure.report import distributions, heat, promises
-from privmeasure.report.canvas import FAINT, INK, styled
+from privmeasure.report.canvas import FAINT, INK, percent, styled
 from privmeasure.report.pages import NONE, Album, render
 from privmeasure.report.public import quick_certificate
 from privmeasure.report.sections import MOST_PICTURED
@@ -76,7 +76,7 @@ def comparison_page(
             _errors_picture([v.name for v in seen], moved, floors, promised),
             "W1 between real and synthetic, column by column, as a share of its range, beside its floor and what was "
             "promised or estimated without the data.",
-            "; ".join(f"{v.name}: {100 * w:.2g} % of its range" for v, w in list(zip(seen, moved, strict=True))[:12]),
+            "; ".join(f"{v.name}: {percent(w)} of its range" for v, w in list(zip(seen, moved, strict=True))[:12]),
         ),
         column_heads=["column", "found", "floor: two halves", "guaranteed", "certified", "typical"],
         column_rows=[_column_row(*line) for line in zip(seen, moved, floors, promised, strict=True)],

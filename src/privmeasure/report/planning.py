@@ -6,9 +6,10 @@ from typing import Any
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.promise import Promise
 from privmeasure.report import promises
+from privmeasure.report.canvas import percent
 from privmeasure.report.pages import NONE, Album, Picture, render
 from privmeasure.report.public import belief_picture
-from privmeasure.report.words import belief_heads, belief_rows, promise_words
+from privmeasure.report.words import belief_heads, belief_rows, promise_words, strength
 from privmeasure.tables.advice import ColumnResolution, lost_cells, resolutions
 from privmeasure.tables.schema import Schema
 
@@ -34,17 +35,16 @@ def plan_page(
     return render(
         "plan.html",
         title=f"A plan: {len(schema.data)} columns, {plan.rows:,} rows, epsilon {float(privacy.epsilon):g}",
-        lead=_lead(plan, choice),
+        lead=_lead(plan),
         contents=_contents(bool(warnings), bool(per_person)),
         warnings=list(warnings),
         promise_words=promise_words(privacy, released=False),
         odds=belief_picture(album, privacy),
-        belief_heads=belief_heads(privacy, "epsilon"),
-        epsilon_beliefs=belief_rows([other.privacy for other in epsilons], (0.5,)),
-        epsilon_words="Further down is better. A larger epsilon blurs less and protects less: choose the smallest one "
-        "whose distances you can live with.",
+        epsilon_words="A larger epsilon blurs less and protects less: choose the smallest one whose distances you can "
+        "live with.",
+        **_by_epsilon(schema, epsilons),
+        far_below=FAR_BELOW,
         epsilons=_curve(album, epsilons, "epsilon", plan),
-        **_tables(schema, epsilons, "epsilon", "epsilon"),
         rows_words="The number of rows is a guess here, or public. The same epsilon protects every person alike, "
         "however many they are: more rows only make it more accurate.",
         rows=_curve(album, rows, "rows", plan),
@@ -66,24 +66,55 @@ def plan_page(
             "Bars: " + "; ".join(f"{what}: {value:.3g}" for what, value, _ in promises.spending(plan)),
         ),
         budget_rows=[[what, f"{value:.4g}", noise] for what, value, noise in promises.spending(plan)],
+        mechanism=_mechanism(plan, choice),
         said=str(plan),
     )
 
 
-def _lead(plan: Promise, choice: str) -> str:
+FAR_BELOW = (
+    "Guarantees hold for whatever data, the worst included, so errors are usually far below them. How far cannot be "
+    "said of these data before they are released: that would be a look at them. The page of the release then says what "
+    "is proved of it, and what is typical."
+)
+
+
+def _by_epsilon(schema: Schema, plans: Sequence[Promise]) -> dict[str, Any]:
+    """Return one table of what each epsilon protects, and what it guarantees."""
+    errors = _tables(schema, plans, "epsilon", "epsilon")
+    rows = []
+    for plan, row in zip(plans, errors["epsilon_rows"], strict=True):
+        rows.append([row[0], strength(plan.privacy), *belief_rows([plan.privacy], (0.5,))[0][1:], *row[1:]])
+    beliefs = [f"50 % sure of {what}: afterwards" for what in belief_heads(plans[0].privacy, "")[1:]]
+    heads = ["epsilon", "in words", *beliefs, *(f"{name}: guaranteed" for name in errors["epsilon_heads"][1:])]
+    return {"epsilon_heads": heads, "epsilon_rows": rows}
+
+
+def _lead(plan: Promise) -> str:
     privacy = plan.privacy
+    hidden = "whether a person is in the table" if privacy.neighbours == "add-remove" else "what a person's rows say"
+    protects = f"which protects {hidden}"
     return (
         f"What a release would measure and guarantee with epsilon = {float(privacy.epsilon):g} "
-        f"({privacy.neighbours}{privacy.owner}) and {plan.rows:,} {privacy.counted}"
-        f" ({'a public number' if plan.rows_are == 'public' else 'assumed for this plan'}). "
-        f"Mechanism: {plan.mechanism}" + (f", because {choice}." if choice else ".")
+        f"({protects}{privacy.owner}) and {plan.rows:,} {privacy.counted}"
+        f" ({'a public number' if plan.rows_are == 'public' else 'assumed for this plan'})."
     )
+
+
+def _mechanism(plan: Promise, choice: str) -> str:
+    why = f", because {choice}" if choice else ""
+    return f"Mechanism: {plan.mechanism}{why}. Neighbouring tables: {plan.privacy.neighbours}."
 
 
 def _contents(warned: bool, persons: bool) -> list[tuple[str, str]]:
     contents = [("warnings", "Before you spend")] * warned
     contents += [("promise", "One person"), ("epsilon", "Epsilon"), ("rows", "Rows"), ("columns", "Columns")]
-    return [*contents, ("pairs", "Pairs"), *([("persons", "Rows per person")] * persons), ("budget", "Budget")]
+    return [
+        *contents,
+        ("pairs", "Pairs"),
+        *([("persons", "Rows per person")] * persons),
+        ("budget", "Budget"),
+        ("experts", "For experts"),
+    ]
 
 
 def _persons_words(schema: Schema) -> str:
@@ -111,13 +142,13 @@ def _column_row(column: ColumnResolution, promise: promises.ColumnPromise, lost:
 
 def _curve(album: Album, plans: Sequence[Promise], against: str, chosen: Promise) -> Picture:
     told = {"epsilon": "epsilon", "rows": "the number of rows"}.get(against, "the rows per person")
-    ends = [100 * max(promises.shares_of_columns(plan), default=0.0) for plan in (plans[0], plans[-1])]
+    ends = [max(promises.shares_of_columns(plan), default=0.0) for plan in (plans[0], plans[-1])]
     whole = "of the whole space" if chosen.joint else "of the columns, the best and the worst at the edges of the band"
     return album.add(
         promises.guarantees(plans, against=against, chosen=chosen),
         f"The guarantee {whole}, against {told}: how far values are moved at most, as a share of the range. At 100 % "
         "it says nothing.",
-        f"Curve that goes from {ends[0]:.2g} % to {ends[1]:.2g} % of the range as {told} grows.",
+        f"Curve that goes from {percent(ends[0])} to {percent(ends[1])} of the range as {told} grows.",
     )
 
 

@@ -1,7 +1,7 @@
 """Pictures of what is promised: to a person, of a distance, for a budget. From plans and public values alone."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,9 @@ from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import TypicalError
-from privmeasure.report.canvas import BLUE, FAINT, GREEN, INK, ORANGE, axes_for, short, styled
+from privmeasure.report.canvas import BLUE, FAINT, GREEN, INK, ORANGE, axes_for, percent, short, styled
 from privmeasure.tables.advice import resolutions
-from privmeasure.tables.variables import variables
+from privmeasure.tables.variables import plain_number, variables
 
 MOST_LINES = 40
 """Columns of a picture that has a line for each; the rest are in the table beside it."""
@@ -30,16 +30,52 @@ class ColumnPromise:
     certificate: float | None
     typical: float | None
     column: Any
+    middle: float | None = None
+    """Where the median of the released values lies on the axis; None where there is none, or it is not needed."""
 
     def words(self, share: float | None) -> str:
-        """Say a share of the range in the units of the column."""
+        """Say a share of the range in the units of the column; of a stretched scale, what it means at the median."""
         if share is None:
             return "\N{EN DASH}"
         if share >= 1:
             return "says nothing"
         if share <= 0:
             return "exact"
-        return str(self.column.in_units(share)) if self.column is not None else f"{100 * share:.2g} % of its range"
+        if self.column is None:
+            return f"{percent(share)} of its range"
+        if not self.stretched:
+            return str(self.column.in_units(share))
+        said = f"{percent(share)} of its stretched scale"
+        if self.middle is None:
+            return said
+        return f"{said} ({self._at_the_median(self.middle, share)})"
+
+    def _at_the_median(self, middle: float, share: float) -> str:
+        """Say how far a value at the median would be moved, down or up, as far as the scale goes."""
+        column, unit = self.column, getattr(self.column, "unit", None)
+        low, high = column.stretch.bounds
+        places = np.clip(middle + np.array([0.0, -1.0, 1.0]) * share * (high - low), low, high)
+        values = column.stretch.values(places)
+        values = np.clip(np.rint(values) if column.whole else values, column.low, column.high) + 0.0  # no -0
+        start, *ends = [plain_number(float(value), 3) for value in values]
+        reached = [end for end in dict.fromkeys(ends) if end != start]
+        if not reached:
+            return f"at the median, {start}, too little to see"
+        return f"at the median: from {start} to {' or '.join(reached)}{f' {unit}s' if unit else ''}"
+
+    @property
+    def stretched(self) -> bool:
+        """Whether the same distance is another amount elsewhere on the scale, so that no one amount can be given."""
+        return getattr(self.column, "breaks", None) is not None
+
+    def sentence(self, sure: float | None) -> str:
+        """Say what to expect, what is proved of this release and what was known before it, in one sentence."""
+        said = [] if self.typical is None else [f"expect about {self.words(self.typical)}"]
+        if self.certificate is not None and sure is not None and self.certificate <= min(self.guarantee, 0.999):
+            said.append(f"proved for this release ({percent(sure)} sure): {self.words(self.certificate)}")
+        before = "nothing" if self.guarantee >= 1 else self.words(self.guarantee)
+        said.append(f"known before the data were opened: {before}")
+        return f"{short(self.name, 30)}: {'; '.join(said)}."
 
     @property
     def best(self) -> float:
@@ -47,9 +83,18 @@ class ColumnPromise:
         return min(self.guarantee, 1.0 if self.certificate is None else self.certificate)
 
 
-def column_promises(release: Any, certified: Any = None, typical: TypicalError | None = None) -> list[ColumnPromise]:
-    """Return what is guaranteed, certified and estimated of every column of a release."""
+def column_promises(
+    release: Any,
+    certified: Any = None,
+    typical: TypicalError | None = None,
+    medians: Mapping[str, float] | None = None,
+) -> list[ColumnPromise]:
+    """Return what is guaranteed, certified and estimated of every column of a release.
+
+    `medians` are those of the released values, on the axes of their columns.
+    """
     schema = getattr(release, "schema", None)
+    medians = medians or {}
     estimates = {} if typical is None else {name: spread.typical for name, spread in typical.columns.items()}
     found = []
     if schema is None:
@@ -72,7 +117,9 @@ def column_promises(release: Any, certified: Any = None, typical: TypicalError |
             tree = certified if hasattr(certified, "value") else certified.certificates[c.node]
             own = 0.0 if tree is None or c.range <= 0 else min(1.0, float(tree.value) / c.range)
         guarantee = min(1.0, c.guarantee / c.range) if c.range > 0 else 0.0
-        found.append(ColumnPromise(c.name, c.text, guarantee, own, estimates.get(c.name), c.column))
+        found.append(
+            ColumnPromise(c.name, c.text, guarantee, own, estimates.get(c.name), c.column, medians.get(c.name))
+        )
     return found
 
 
@@ -122,24 +169,37 @@ def errors(promises: Sequence[ColumnPromise], *, ax: Any = None) -> Any:
 
 
 def distance_in_units(promise: ColumnPromise, low: str, high: str, *, ax: Any = None) -> Any:
-    """Draw what a distance means in the units of a column: a bar of that length on its whole range."""
-    ax = axes_for(ax, height=1.15)
-    share = min(1.0, promise.best)
+    """Draw what distances mean in the units of a column: bars as long as they are, beside its whole range.
+
+    They all begin at the left end: a bar further right would look as if it were about the values there.
+    """
+    bars = [
+        ("guaranteed", promise.guarantee, GREEN),
+        ("certified", promise.certificate, BLUE),
+        ("typical", promise.typical, ORANGE),
+    ]
+    shown = [(what, share, colour) for what, share, colour in bars if share is not None]
+    ax = axes_for(ax, height=0.75 + 0.27 * len(shown))
     with styled():
-        ax.plot([0, 1], [0, 0], color=FAINT, lw=5, solid_capstyle="round", alpha=0.5)
-        ax.plot([0.5 - share / 2, 0.5 + share / 2], [0, 0], color=GREEN, lw=9, solid_capstyle="butt")
-        ax.annotate(
-            promise.words(share),
-            (0.5, 0),
-            (0.5, 0.55),
-            ha="center",
-            color=INK,
-            arrowprops={"arrowstyle": "-", "color": FAINT},
-        )
-        ax.text(0, -0.75, low, ha="left")
-        ax.text(1, -0.75, high, ha="right")
-        ax.set_xlim(-0.03, 1.03)
-        ax.set_ylim(-1, 1)
+        for at, (what, share, colour) in enumerate(shown):
+            end = min(1.0, share)
+            ax.barh(at, end, color=colour, height=0.6, alpha=0.75)
+            inside = end > 0.6
+            ax.text(
+                end - 0.01 if inside else end + 0.01,
+                at,
+                f"{what}: {promise.words(share)}",
+                ha="right" if inside else "left",
+                va="center",
+                color="white" if inside else INK,
+            )
+        last = len(shown)
+        ax.barh(last, 1, color=FAINT, height=0.22, alpha=0.45)
+        ax.text(0.5, last + 0.75, f"the whole range of {short(promise.name, 30)}", ha="center", va="center")
+        ax.text(0, last + 0.75, low, ha="left", va="center")
+        ax.text(1, last + 0.75, high, ha="right", va="center")
+        ax.set_xlim(-0.01, 1.01)
+        ax.set_ylim(last + 1.1, -0.5)
         ax.axis("off")
     return ax
 

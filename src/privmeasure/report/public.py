@@ -6,24 +6,28 @@ be published with the release, or in its place.
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from privmeasure.errors import ArgumentError
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import BLIND, TypicalError
 from privmeasure.report import promises, sections
-from privmeasure.report.canvas import short
+from privmeasure.report.canvas import percent, short
 from privmeasure.report.pages import NONE, Album, Picture, render
 from privmeasure.report.words import (
-    GLOSSARY,
     WEAK,
     WEAK_ABOVE,
     belief_heads,
     belief_rows,
+    compared_beliefs,
     not_promised,
     promise_words,
+    rows_of_noise,
     show_percent,
+    strength,
     what_is_lost,
+    words_on,
 )
 from privmeasure.tables.variables import Variable, variables
 
@@ -37,29 +41,33 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
     schema, plan = getattr(release, "schema", None), release.plan
     found = variables(release.domain if schema is None else schema)
     certified = quick_certificate(release)
-    columns = promises.column_promises(release, certified, typical)
     points = sections.drawn_points(release)
+    columns = promises.column_promises(release, certified, typical, sections.medians(found, points))
     album = Album()
     pictured = found[: sections.MOST_PICTURED]
+    noise = rows_of_noise(plan) / max(1, release.total)
     pairs, told = sections.drawn_pairs(release, found), sections.pair_rows(release, found, typical)
-    return render(
+    page = partial(
+        render,
         "public.html",
         title=_title(release, found),
         private=release.private,
         lead=_lead(release, found),
         contents=_contents(has_pairs=bool(pairs or told), has_schema=schema is not None),
-        cards=_cards(release, columns, typical),
+        cards=_cards(release, columns, certified, typical),
         promise_words=promise_words(plan.privacy),
         odds=belief_picture(album, plan.privacy),
         belief_heads=belief_heads(plan.privacy, "before the release"),
         beliefs=belief_rows([plan.privacy], (0.01, 0.1, 0.5, 0.9)),
+        compared_heads=["epsilon", "in words", *belief_heads(plan.privacy, "")[1:]],
+        compared_beliefs=compared_beliefs(plan.privacy),
         not_promised=not_promised(plan.privacy),
         **_distances(album, release, found, columns, certified, typical),
         columns_title="Every column" if schema is not None else "Every coordinate",
         columns_words=sections.columns_words(typical),
         columns=[sections.column_section(album, v, points, typical) for v in pictured],
         columns_left=sections.columns_left(len(found)),
-        pairs=[sections.pair_section(album, one, two, points) for one, two in pairs[: sections.MOST_HEAT_MAPS]],
+        pairs=[sections.pair_section(album, one, two, points, noise) for one, two in pairs[: sections.MOST_HEAT_MAPS]],
         pairs_words=sections.pairs_words(release, found, len(pairs)),
         pair_heads=["pair", "bits that one tells of the other", "typical W1 of the pair", "seldom above"],
         pair_rows=told,
@@ -76,8 +84,8 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         use_python=f"import privmeasure as pm\n\nrelease = pm.load({name!r})\nrows = release.sample()",
         identity=sections.identity(release, schema),
         citation=sections.citation(release, found),
-        glossary=GLOSSARY,
     )
+    return page(glossary=words_on(page(glossary=[])))
 
 
 # --------------------------------------------------------------------------------------------------- the promise
@@ -108,13 +116,13 @@ def _title(release: Any, found: Sequence[Variable]) -> str:
 
 def _lead(release: Any, found: Sequence[Variable]) -> str:
     plan, privacy = release.plan, release.plan.privacy
-    together = "One tree of cells holds all columns" if plan.joint else "Columns were measured one by one, and in pairs"
+    together = "All columns were measured together" if plan.joint else "Columns were measured one by one, and in pairs"
     names = [short(v.name, 30) for v in found]
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     return (
-        f"Synthetic rows with {listed}. They were drawn from noisy counts of a sensitive table, under "
-        f"{privacy.kind} with {privacy.told} ({privacy.neighbours}{privacy.owner}); no "
-        f"row was copied from it. {together}."
+        f"Synthetic rows with {listed}. They were drawn from noisy counts of a sensitive table; no row was copied "
+        f"from it. Every person in it is protected by differential privacy with {privacy.told}{privacy.owner}. "
+        f"{together}."
     )
 
 
@@ -125,9 +133,10 @@ def _contents(*, has_pairs: bool, has_schema: bool) -> list[tuple[str, str]]:
 
 
 def _cards(
-    release: Any, columns: Sequence[promises.ColumnPromise], typical: TypicalError | None
+    release: Any, columns: Sequence[promises.ColumnPromise], certified: Any, typical: TypicalError | None
 ) -> list[dict[str, Any]]:
     privacy = release.plan.privacy
+    proved = None if certified is None else 1 - certified.beta
     sure = [f"{show_percent(high)} sure {what}" for what, (_, high) in promises.beliefs(privacy, 0.5).items()]
     safe = [
         "This page, the release, and whatever is made of them: publish them as you like."
@@ -137,14 +146,15 @@ def _cards(
     ]
     safe += [f"But epsilon is large, and the promise weak: {WEAK}"] if privacy.epsilon > WEAK_ABOVE else []
     meant = [
-        f"Epsilon = {float(privacy.epsilon):g}: who was 50 % sure of something about one person can be, afterwards and "
-        f"at the most, {' and '.join(sure)}.",
+        f"How strong the promise is: {strength(privacy)}.",
+        f"Epsilon = {float(privacy.epsilon):g}: somebody who was 50 % sure of something about one person can be, "
+        f"afterwards and at the most, {' and '.join(sure)}.",
         "Smaller protects better, and blurs more. It is spent, once and for all; more rows from this release "
         "cost nothing.",
     ]
     return [
         {"title": "What is safe", "texts": safe},
-        {"title": "What is lost", "texts": what_is_lost(release, columns, typical)},
+        {"title": "What is lost", "texts": what_is_lost(release, columns, proved, typical)},
         {"title": "What epsilon meant", "texts": meant},
     ]
 
@@ -178,8 +188,9 @@ def _distances(
     ]
     if plan.joint and not plan.vacuous:
         words.append(
-            f"For whole rows the guarantee is {plan.guarantee:.3g}, where the whole space has diameter "
-            f"{plan.diameter:.3g}. It holds for each column as well, and is what the table says of one of them."
+            f"For whole rows the guarantee is {percent(plan.guarantee / plan.diameter)} of the widest range: on "
+            "average a row is moved by no more than that part of how far two rows can be apart at all. It holds for "
+            "each column as well, and is what the table says of one of them."
         )
     elif plan.joint:
         words.append("At this number of rows, dimension and epsilon nothing is guaranteed of whole rows.")
@@ -191,22 +202,38 @@ def _distances(
         sorted(even, key=lambda c: not by_name[c.name].unit)[:1] + sorted(even, key=lambda c: -c.best)[:1]
     )
     scales = [_scale(album, c, by_name[c.name]) for c in chosen]
-    heads = ["column", "told apart to", "guaranteed"]
-    heads += ["certified"] * (certified is not None) + ["typical"] * (typical is not None)
+    heads = ["column", "told apart to"] + ["typical"] * (typical is not None)
+    heads += ["certified"] * (certified is not None) + ["guaranteed"]
     rows = []
     for c in columns:
-        row = [c.name, c.resolved or NONE, c.words(c.guarantee)]
-        row += [c.words(c.certificate)] * (certified is not None) + [c.words(c.typical)] * (typical is not None)
-        rows.append(row)
-    notes = ["Guaranteed: the expected distance at most, known before anything was measured."]
-    if certified is not None:
-        notes.append(
-            f"Certified: the distance of this very release at most, with probability {1 - certified.beta:.3g}"
-            + ("" if plan.joint else " for all columns at once")
-            + ". Where it is above the guarantee, use the guarantee."
-        )
+        row = [c.name, c.resolved or NONE] + [c.words(c.typical)] * (typical is not None)
+        rows.append([*row, *([c.words(c.certificate)] * (certified is not None)), c.words(c.guarantee)])
+    terms = []
     if typical is not None:
-        notes.append(f"Typical: from {typical.runs} runs. {BLIND}")
+        terms.append(("typical", f"What to expect, from {typical.runs} rehearsals. {BLIND}"))
+    if certified is not None:
+        all_columns = "" if plan.joint else " for all columns at once"
+        terms.append(
+            (
+                "certified",
+                f"This very release is no farther away than that; {percent(1 - certified.beta)} sure{all_columns}, "
+                "whatever the data are. Where it is above the guarantee, use the guarantee.",
+            )
+        )
+    terms.append(
+        (
+            "guaranteed",
+            "No farther away than that on average over the noise, whatever the data are; known before anything was "
+            "measured.",
+        )
+    )
+    notes = []
+    if stretched := [short(c.name, 30) for c in columns if c.stretched]:
+        notes.append(
+            f"No one amount can be given for {', '.join(stretched)}, because the scale is stretched: the same "
+            "distance is a small amount where values are small, and a large one where they are large. In brackets "
+            "is what it means for a value at the median, moved down or up."
+        )
     joint = []
     if typical is not None:
         floor = "" if typical.joint.floor is None else f"; two samples of one table: {typical.joint.floor:.3g}"
@@ -217,11 +244,12 @@ def _distances(
     shown = [f"{c.name}: {c.words(c.best)} at most" for c in columns[:12]]
     return {
         "distance_words": words,
+        "distance_terms": terms,
         "scales": scales,
         "errors": album.add(
             promises.errors(columns),
             "How far values are moved, column by column, as a share of the column's range; further left is nearer to "
-            "the data. The bar ends at the better of the two bounds.",
+            "the data. The pale bar ends at the better of the two bounds.",
             "A line for each column. " + "; ".join(shown),
         ),
         "promise_heads": heads,
@@ -234,9 +262,12 @@ def _distances(
 def _scale(album: Album, c: promises.ColumnPromise, v: Variable) -> Picture:
     low, high = (v.show(end) for end in v.bounds[0])
     unit = f" {v.unit}" if v.unit else ""
+    bounds = (("guaranteed", c.guarantee), ("certified", c.certificate), ("typical", c.typical))
+    said = "; ".join(f"{what}: {c.words(share)}" for what, share in bounds if share is not None)
     return album.add(
         promises.distance_in_units(c, f"{low}{unit}", f"{high}{unit}"),
-        f"What that means for {c.name}: the green bar is as long as values are moved at most, on average over the "
-        f"rows, {c.words(c.best)}, on the whole range from {low} to {high}{unit}.",
-        f"A bar of {c.words(c.best)} on the range of {c.name}, from {low} to {high}{unit}.",
+        f"What that means for {c.name}: how far its values are moved, on average over the rows, beside its whole "
+        "range. The bars are lengths: they begin at the left end to be compared, and say nothing of where on the "
+        "range values are moved.",
+        f"Bars beside the range of {c.name}, from {low} to {high}{unit}. {said}.",
     )

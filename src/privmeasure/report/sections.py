@@ -11,11 +11,12 @@ from privmeasure.ledger.records import schema_digest
 from privmeasure.plans.promise import Promise
 from privmeasure.releases.bands import TypicalError
 from privmeasure.report import distributions, heat
+from privmeasure.report.canvas import percent
 from privmeasure.report.pages import NONE, Album
 from privmeasure.report.words import describe_shares, exact, plus_minus
 from privmeasure.tables.advice import lost_cells
 from privmeasure.tables.columns.kinds import to_fields
-from privmeasure.tables.variables import Variable
+from privmeasure.tables.variables import Variable, plain_number
 
 MOST_PICTURED = 30
 """Columns with a picture of their own; a page of more would be too long, and too large."""
@@ -30,6 +31,16 @@ def drawn_points(release: Any) -> Points:
     rows = release.sample(number, seed=0)
     points: Points = rows if schema is None else schema.encode(rows.combine_chunks())
     return points
+
+
+def medians(found: Sequence[Variable], points: Points) -> dict[str, float]:
+    """Return the medians of the released values, on the axes of the variables that have an order."""
+    known = {}
+    for v in found:
+        own = points[:, v.places.start]
+        if v.has_quantiles and not np.isnan(own).all():
+            known[v.name] = float(np.nanmedian(own))
+    return known
 
 
 def columns_words(typical: TypicalError | None) -> str:
@@ -65,24 +76,56 @@ def column_section(album: Album, v: Variable, points: Points, typical: TypicalEr
                 f"Calendar. {alt}",
             )
         )
-    return {"name": v.name, "facts": _facts_of(v, own, typical), "pictures": pictures}
+    return {"name": v.name, "facts": _facts_of(v, typical), "pictures": pictures}
 
 
 def _caption(v: Variable) -> str:
-    return {
+    said = {
         "values": f"Share of rows with each value of {v.name}.",
         "place": f"Where the rows of {v.name} lie. There are no outlines: the map shows released cells alone.",
     }.get(v.scale, f"Distribution of {v.name} in the released rows.")
+    return " ".join([said, *_axis_words(v)])
 
 
-def _facts_of(v: Variable, own: Points, typical: TypicalError | None) -> str:
-    if typical is None or v.name not in typical.means:
+def _axis_words(v: Variable) -> list[str]:
+    """Say what an axis does that the eye does not expect: stretches, ratios, what lies beyond its ends."""
+    texts = []
+    breaks = getattr(v.column, "breaks", None)
+    if v.scale == "uneven" and breaks:
+        knots = [plain_number(float(value)) for value in breaks]
+        listed = " and ".join([", ".join(knots[:-1]), knots[-1]] if len(knots) > 1 else knots)
+        texts.append(
+            f"The axis changes its scale at {listed}: compare the heights of bars between two of these alone, since "
+            "bars elsewhere stand for wider or narrower ranges of values."
+        )
+    elif v.scale == "log":
+        texts.append(
+            "The axis goes by ratios: bars on the right stand for wider ranges of values than those on the left."
+        )
+    if v.scale in ("number", "log", "uneven", "date") and hasattr(v.column, "low"):
+        low, high = (v.show(end) for end in v.bounds[0])
+        after, before = ("after", "before") if v.scale == "date" else ("above", "below")
+        texts.append(f"Values {after} {high} are counted at {high}, and values {before} {low} at {low}.")
+    return texts
+
+
+FAR_WIDER, UNSURE = 3, 0.1
+"""A mean is worse than the median where its band is so much wider, and wider than that share of the mean itself."""
+
+
+def _facts_of(v: Variable, typical: TypicalError | None) -> str:
+    if typical is None or v.name not in typical.means or v.scale == "values":
         return ""
     unit = f" {v.unit}" if v.unit else ""
-    mean = typical.means[v.name]
-    if v.scale == "values":
-        return ""
-    return f"Mean {plus_minus(mean)}{unit}; median {plus_minus(typical.quantiles[v.name][0.5])}{unit}."
+    mean, median = typical.means[v.name], typical.quantiles[v.name][0.5]
+    often = ("nine" if typical.level == 0.9 else f"{10 * typical.level:g}") + " times in ten"
+    said = (
+        f"Mean {plus_minus(mean)}{unit}; median {plus_minus(median)}{unit}: the data's own lies there {often}, by "
+        "estimate."
+    )
+    if mean.error > FAR_WIDER * median.error and mean.error > UNSURE * abs(mean.value):
+        said += " The mean is far less certain, since few large values decide it: use the median."
+    return said
 
 
 def drawn_pairs(release: Any, found: Sequence[Variable]) -> list[tuple[Variable, Variable]]:
@@ -106,8 +149,8 @@ def _measured(release: Any, found: Sequence[Variable]) -> list[tuple[str, str, f
     return sorted(((names[i], names[j], bits) for i, j, bits in release.pair_information()), key=lambda pair: -pair[2])
 
 
-def pair_section(album: Album, one: Variable, two: Variable, points: Points) -> dict[str, Any]:
-    """Return the section of a pair: its heat map."""
+def pair_section(album: Album, one: Variable, two: Variable, points: Points, noise: float) -> dict[str, Any]:
+    """Return the section of a pair: its heat map; `noise` is that of a count, as a share of the rows."""
     table, (rows, columns) = heat.pair_shares(one, two, points)
     i, j = np.unravel_index(int(np.argmax(table)), table.shape)
     first = rows[i] if rows else one.show(float(one.edges[0][i : i + 2].mean()))
@@ -116,17 +159,33 @@ def pair_section(album: Album, one: Variable, two: Variable, points: Points) -> 
         "name": f"{one.name} and {two.name}",
         "picture": album.add(
             heat.heat_map(one, two, points),
-            "The stronger the colour, the more of the released rows.",
+            f"The stronger the colour, the more of the released rows.{_below_noise(table, noise)}",
             f"Heat map of {one.name} and {two.name}; the fullest cell has {one.name} {first} and {two.name} {second}, "
-            f"{100 * float(table.max()):.2g} % of the rows.",
+            f"{percent(float(table.max()))} of the rows.",
         ),
     }
+
+
+def _below_noise(table: Any, noise: float) -> str:
+    """Say how many cells of a picture may be noise alone."""
+    filled = int(np.count_nonzero(table))
+    pale = int(np.count_nonzero(table[table > 0] < noise))
+    if not pale:
+        return ""
+    if pale == filled:
+        return (
+            f" Every cell has less than {percent(noise)} of the rows, which noise alone may give: read large patches."
+        )
+    return (
+        f" Cells with less than {percent(noise)} of the rows may be noise alone: {pale:,} of {filled:,} here. Read "
+        "large patches, not single pale cells."
+    )
 
 
 def pairs_words(release: Any, found: Sequence[Variable], drawn: int) -> str:
     """Say which pairs there are, and why."""
     if release.plan.joint:
-        return "One tree of cells measured all columns together. Heat maps of the released rows:"
+        return "All columns were measured together, in one tree of cells. Heat maps of the released rows:"
     count = len(_measured(release, found))
     said = "1 pair of columns was" if count == 1 else f"{count} pairs of columns were"
     more = f" The {MOST_HEAT_MAPS} that tell most of each other have a picture." if drawn > MOST_HEAT_MAPS else ""
@@ -187,7 +246,9 @@ def declared_rows(schema: Any) -> list[list[str]]:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return f"{len(value)} groups"
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return plain_number(value)
+    text = ", ".join(map(_shown, value)) if isinstance(value, list) else str(value)
     return text if len(text) <= 160 else f"{len(value)} in all" if isinstance(value, list) else text[:160] + "…"
 
 

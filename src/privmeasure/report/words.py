@@ -1,6 +1,7 @@
 """The words of pages: what is promised to a person, what is lost, what a picture shows. Public values alone."""
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,19 +13,51 @@ from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.promise import Promise
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import Band, TypicalError
-from privmeasure.report.canvas import short
-from privmeasure.report.promises import ColumnPromise, beliefs
+from privmeasure.report.canvas import percent, short
+from privmeasure.report.promises import PRESENCE, VALUES, ColumnPromise, beliefs
 from privmeasure.tables.variables import Variable
 
 WEAK_ABOVE = 4
 """The epsilon above which a page says that the promise is weak: who was half sure may be sure to 98 %."""
-WEAK = "who was half sure of something may be all but certain afterwards. A smaller epsilon protects better."
+WEAK = "somebody who was half sure of something may be all but certain afterwards. A smaller epsilon protects better."
+
+
+STRENGTHS = (
+    (0.2, "strong: hardly anything depends on one person"),
+    (1.5, "a usual choice for sensitive data"),
+    (3.99, "weaker than usual"),
+    (9.99, "weak: for tables that are not very sensitive"),
+    (math.inf, "says next to nothing about one person"),
+)
+"""Up to which epsilon a promise is called what; the words of docs/choosing-epsilon.md."""
+
+
+def strength(privacy: Privacy) -> str:
+    """Say how strong a promise is, as people use them.
+
+    Examples:
+        >>> [strength(Privacy(epsilon, "replace")).split(":")[0] for epsilon in ("1/10", 1, 4)]
+        ['strong', 'a usual choice for sensitive data', 'weak']
+    """
+    return next(words for most, words in STRENGTHS if privacy.epsilon <= most)
+
+
+def compared_beliefs(privacy: Privacy) -> list[list[str]]:
+    """Return what a belief of 50 % may become by usual epsilons, by this one, and by this one spent twice."""
+    named = [(privacy, "this release"), (privacy.at(2 * privacy.epsilon), "this one and a second like it")]
+    taken = {own.epsilon for own, _ in named}
+    named += [(privacy.at(usual), "") for usual in ("1/10", 1, 4, 10) if Fraction(usual) not in taken]
+    rows = []
+    for own, name in sorted(named, key=lambda pair: pair[0].epsilon):
+        first = f"{float(own.epsilon):g}" + (f" ({name})" if name else "")
+        rows.append([first, strength(own), *belief_rows([own], (0.5,))[0][1:]])
+    return rows
 
 
 def promise_words(privacy: Privacy, *, released: bool = True) -> list[str]:
     """Say in plain words what is promised to a person, by a release or before there is one."""
     epsilon, factor = float(privacy.epsilon), math.exp(min(float(privacy.epsilon), 700.0))
-    vouched = "whoever made the release vouches for that"
+    vouched = "whoever publishes this release vouches for that" if released else "you, who publish it, vouch for that"
     if privacy.person is not None:
         whose = f"for all rows of one {privacy.person!r}, of which at most {privacy.rows_per_person} were kept"
     elif privacy.rows_per_person > 1:
@@ -38,9 +71,11 @@ def promise_words(privacy: Privacy, *, released: bool = True) -> list[str]:
     else:
         change, size = "Had that person's rows said anything else,", "The number of rows is public, and exact."
     which = "this very release" if released else "any release"
+    known = beliefs(privacy, 0.5)
     twice = (
-        " Of what the rows of a person say, who knows that the person is in the table may learn twice as much: from "
-        "one possibility to another it takes two steps, out of the table and in again."
+        " Somebody who knows already that the person is in the table may learn more of what their rows say: from 50 % "
+        f"sure to {show_percent(known[VALUES][1])}, not to {show_percent(known[PRESENCE][1])} only. From one "
+        "possibility to another it takes two steps, out of the table and in again."
         if privacy.neighbours == "add-remove"
         else ""
     )
@@ -79,7 +114,7 @@ def belief_rows(privacies: Sequence[Privacy], befores: Sequence[float]) -> list[
 
 def belief_heads(privacy: Privacy, first: str) -> list[str]:
     """Return the heads of a table of beliefs."""
-    return [first, *(f"{what}: from, to" for what in beliefs(privacy, 0.5))]
+    return [first, *beliefs(privacy, 0.5)]
 
 
 def show_percent(share: float) -> str:
@@ -107,19 +142,32 @@ def not_promised(privacy: Privacy) -> list[str]:
     ]
 
 
-def what_is_lost(release: Any, columns: Sequence[ColumnPromise], typical: TypicalError | None) -> list[str]:
+MOST_SENTENCES = 6
+"""Columns that have a sentence each on the first card; of more, the best and the worst have one."""
+WHICH_TO_USE = (
+    "The proved ones hold for whatever data, so they are wide: use them where somebody must be able to rely on it. "
+    "The expected one is what a rehearsal on synthetic rows gave: use it to judge whether the rows are good enough "
+    "for you."
+)
+
+
+def what_is_lost(
+    release: Any, columns: Sequence[ColumnPromise], sure: float | None, typical: TypicalError | None
+) -> list[str]:
     """Say what a release does not tell, in the order in which people ask."""
     plan = release.plan
     useful = [c for c in columns if 0 < c.best < 1]
     texts = []
     if useful:
-        worst, best = max(useful, key=lambda c: c.best), min(useful, key=lambda c: c.best)
-        said = [f"{one.name!r}: {one.words(one.best)}" for one in dict.fromkeys([best, worst])]
-        ends = "from the best column to the worst" if worst is not best else "at the most"
-        texts.append(f"Values are moved a little, on average over the rows, {ends}: {'; '.join(said)}.")
+        ends = [min(useful, key=lambda c: c.best), max(useful, key=lambda c: c.best)]
+        named = useful if len(useful) <= MOST_SENTENCES else ends
+        texts.append(
+            "How far values are moved, on average over the rows"
+            + (":" if named is useful else f"; of {len(useful)} columns the nearest and the farthest:")
+        )
+        texts += [one.sentence(sure) for one in named]
         if typical is not None:
-            middle = sorted(spread.typical for spread in typical.columns.values())[len(typical.columns) // 2]
-            texts.append(f"Typically far less: about {100 * middle:.2g} % of a column's range, by estimate.")
+            texts.append(WHICH_TO_USE)
     blind = [c.name for c in columns if c.best >= 1]
     if blind:
         shown = ", ".join(repr(short(name, 30)) for name in blind[:5])
@@ -145,10 +193,10 @@ def rows_of_noise(plan: Promise) -> int:
 
 def describe_shares(v: Variable, shares: Any, own: Points) -> str:
     """Say in words what a picture of a distribution shows."""
-    missing = f"; missing {100 * shares[-1]:.2g} %" if v.nullable else ""
+    missing = f"; missing {percent(shares[-1])}" if v.nullable else ""
     if v.scale == "values":
         order = np.argsort(-shares[: len(v.labels)], kind="stable")[:4]
-        most = ", ".join(f"{short(v.labels[i], 40)} {100 * shares[i]:.2g} %" for i in order)
+        most = ", ".join(f"{short(v.labels[i], 40)} {percent(shares[i])}" for i in order)
         return f"Bars of {v.name}; the most frequent: {most}{missing}."
     if v.scale == "place":
         best = np.unravel_index(int(np.argmax(shares[: math.prod(v.shape)])), v.shape)
@@ -181,14 +229,42 @@ def exact(value: Fraction) -> str:
 
 GLOSSARY = [
     ("epsilon", "How much one person may change the chances of what is released: by a factor of e^epsilon at most."),
+    (
+        "delta",
+        "By how much a chance may exceed what epsilon allows: not at all where it is 0. Otherwise outcomes that hardly "
+        "ever occur may tell more of a person.",
+    ),
+    ("pure", "Of a promise: without exception, that is, delta is 0."),
     ("add-remove", "The promise is about a person's rows being there or not; the number of rows is private."),
     ("replace", "The promise is about what a person's rows say; the number of rows is public."),
-    ("W1 distance", "How far values have to be moved, on average over the rows, to turn one table into the other."),
-    ("guarantee", "A bound of the expected distance, from public values, known before the data were opened."),
-    (
-        "certificate",
-        "A bound of the distance of this release, from its noisy counts, which holds with high probability.",
-    ),
-    ("typical error", "An estimate by running the mechanism again on released rows. Not a bound."),
+    ("noise", "Random amounts that were added to counts so that no person can be seen in them."),
+    ("noise of scale", "How large it is: about two of three counts are off by no more than the scale."),
+    ("W1", "How far values have to be moved, on average over the rows, to turn one table into the other."),
+    ("bound", "A limit: something is no larger than that."),
+    ("guaranteed", "A bound of the distance on average over the noise, known before the data were opened."),
+    ("certified", "A bound of the distance of this release, from its noisy counts, which holds with high probability."),
+    ("typical", "An estimate by running the mechanism again on released rows. Not a bound."),
+    ("seldom above", "What nine of ten such runs stayed below."),
+    ("cell", "A group of values that lie near each other and were counted together."),
+    ("tree", "Cells that are cut into smaller ones again and again, all of them counted."),
+    ("level", "How often cells were cut: the higher, the smaller they are."),
+    ("told apart", "Values nearer to each other than this were counted as one."),
+    ("stretched scale", "A scale with more detail where values are small or many, as it was declared."),
+    ("diameter", "How far two rows can be apart at all."),
+    ("clamped", "A value beyond the declared bounds was taken as the nearest one within them."),
+    ("schema", "The declaration of columns, bounds and lists of values, made before the data were opened."),
     ("bits", "How much one column tells of another, by the released table of the pair: 0 for nothing."),
+    ("rho", "What epsilon and delta allow to spend, in the unit in which Gaussian noise adds up."),
 ]
+"""Words and what they mean. A page lists those that it has."""
+
+
+def words_on(page: str) -> list[tuple[str, str]]:
+    """Return the words of the glossary that the text of a page has.
+
+    Examples:
+        >>> words_on('<style>.cell</style><main title="bits">The schema.</main>')
+        [('schema', 'The declaration of columns, bounds and lists of values, made before the data were opened.')]
+    """
+    text = re.sub(r"<[^>]*>", " ", page[page.index("<main") :])
+    return [(word, meaning) for word, meaning in GLOSSARY if re.search(rf"\b{re.escape(word)}", text)]

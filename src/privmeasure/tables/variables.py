@@ -188,9 +188,25 @@ class Variable:
     def show(self, place: float) -> str:
         """Say a point of its axis as a value."""
         if self.column is None or len(self.bounds) > 1:
-            return f"{place:.4g}"
+            return plain_number(place, 4)
         cell = self.column.decode(np.array([[place]]), [None])[0][0].as_py()
-        return "missing" if cell is None else f"{cell:,.6g}" if isinstance(cell, float) else str(cell)
+        if cell is None:
+            return "missing"
+        return plain_number(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else str(cell)
+
+
+def plain_number(value: float, digits: int = 6) -> str:
+    """Say a number as people write it; a year, which is a small whole number, has no comma.
+
+    Examples:
+        >>> plain_number(1e6), plain_number(2024), plain_number(0.25), plain_number(12345.678), plain_number(3418.0, 2)
+        ('1,000,000', '2024', '0.25', '12,345.7', '3,400')
+    """
+    rounded = value if isinstance(value, int) else float(f"{value:.{digits}g}")
+    if not 1e-4 <= abs(rounded) < 1e15:
+        return f"{rounded:.{digits}g}"
+    text = f"{rounded:,.0f}" if rounded == int(rounded) else f"{rounded:,}"
+    return text.replace(",", "") if isinstance(value, int) and abs(value) < 10_000 else text
 
 
 def variables(space: Schema | Domain) -> list[Variable]:

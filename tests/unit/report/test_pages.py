@@ -1,5 +1,6 @@
 """The pages of a plan and of a comparison, and pictures as functions."""
 
+import re
 from pathlib import Path
 
 import matplotlib.axes
@@ -42,7 +43,10 @@ def test_a_plan_has_a_page(schema):
     assert "<b>look</b>" in text
     assert "years" in text
     assert "No data were opened" in text
-    assert "What another epsilon would guarantee" in text
+    assert "What another epsilon would protect and guarantee" in text
+    assert "50 % sure of what their rows say: afterwards" in text
+    assert text.rindex("For experts") < text.rindex("noise scale")
+    assert "noise scale" not in text[: text.rindex("For experts")]
     assert "Rows per person" in text
     assert ("pairs of columns would be measured together" in text) == (schema is not TWO)
     assert planned(schema) == page
@@ -51,8 +55,11 @@ def test_a_plan_has_a_page(schema):
 def test_a_larger_epsilon_guarantees_more_on_the_page():
     page = planned(TWO)
     part = page[page.index('id="epsilon"') : page.index('id="rows"')]
-    rows = [line for line in part.split("<tr>") if line.startswith('<th scope="row">')]
-    told = {line.split(">")[1].split("<")[0]: line.split("<td>")[1].split("<")[0] for line in rows if "year" in line}
+    told = {
+        re.search(r">([^<]*)</th>", line)[1]: re.search(r'data-head="age: guaranteed">([^<]*)<', line)[1]
+        for line in part.split("<tr>")
+        if 'scope="row"' in line and "year" in line
+    }
     assert float(told["10"].split()[0]) < float(told["2"].split()[0]) < float(told["1"].split()[0])
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.privacy import Privacy
-from privmeasure.report import promises
+from privmeasure.releases.bands import Band
+from privmeasure.report import canvas, pages, promises, sections
 from privmeasure.report.public import release_page
-from privmeasure.report.words import promise_words
+from privmeasure.report.words import compared_beliefs, promise_words
+from privmeasure.tables.variables import variables
 
 from .releases import HOSTILE, KINDS, VALUES, release, typical
 
@@ -205,7 +208,7 @@ def test_the_page_shows_what_a_steward_asks_for():
     for word in (
         "age < 10 and smoker = true",  # facts
         "privmeasure sample people.release",
-        "Epsilon = 2: who was 50 % sure of something about one person can be, afterwards and at the most, "
+        "Epsilon = 2: somebody who was 50 % sure of something about one person can be, afterwards and at the most, "
         "88 % sure whether they are in the table and 98 % sure what their rows say",
         "told apart to",
         "guaranteed",
@@ -279,3 +282,127 @@ def test_pictures_have_the_colours_of_the_page():
     assert page.count("prefers-color-scheme: dark") == 1
     for name in set(re.findall(r"var\((--\w+)", page)):
         assert page.count(f"{name}:") == 2, name  # in the light and in the dark
+
+
+# -------------------------------------------------------------------------------------- read by who did not build it
+
+
+def read(kind):
+    page = release_page(release(kind), typical=typical(kind))
+    return page, " ".join("".join(check(page).text).split())
+
+
+@pytest.mark.parametrize("kind", ["tree of a table", "wide table", "line"])
+def test_numbers_are_written_as_people_write_them(kind):
+    page, text = read(kind)
+    labels = " ".join(Page(page).labels)
+    for said in (text, labels):
+        assert not re.search(r"\de\+\d", said)
+        assert not re.search(r"\d{5,}\.0\b", said)
+    assert ("10,000" in text) == (kind == "wide table")
+
+
+def test_every_column_has_a_sentence_with_what_to_expect_and_what_is_proved():
+    _, text = read("tree of a table")
+    for name in ("age", "sex"):
+        told = re.search(
+            rf"{name}: expect about [^;]*; proved for this release \(95 % sure\): [^;]*; known before", text
+        )
+        assert told, name
+    assert "hold for whatever data" in text
+    assert "a little" not in text
+
+
+def test_of_many_columns_the_nearest_and_the_farthest_have_a_sentence():
+    _, text = read("wide table")
+    assert "of 11 columns the nearest and the farthest" in text
+    assert text.count(": expect about") == 2
+
+
+def test_a_bound_that_another_one_beats_is_not_in_the_sentence():
+    worse = promises.ColumnPromise("age", "", 0.1, 0.2, None, None)
+    better = promises.ColumnPromise("age", "", 0.2, 0.1, None, None)
+    assert "proved" not in worse.sentence(0.95)
+    assert "proved for this release (95 % sure): 10 % of its range" in better.sentence(0.95)
+
+
+def test_a_stretched_scale_is_said_to_have_no_one_amount():
+    column = pm.Number(0, 1_000_000, breaks=[1, 10_000, 50_000])
+    told = promises.ColumnPromise("income", "", 0.25, None, None, column, middle=2.0)
+    assert told.words(0.25) == "25 % of its stretched scale (at the median: from 10,000 to 1 or 50,000)"
+    assert told.words(0.75) == "75 % of its stretched scale (at the median: from 10,000 to 0 or 1,000,000)"
+    whole = pm.Integer(0, 1000, breaks=[1, 10])
+    assert promises.ColumnPromise("n", "", 0.25, None, None, whole, 0.5).words(1e-6).endswith("0, too little to see)")
+    _, text = read("wide table")
+    assert "No one amount can be given for gain" in text
+    assert "The axis changes its scale at 1, 1,000 and 10,000" in text
+    assert "in the column's own units" not in text
+
+
+def test_bars_of_a_distance_begin_where_the_range_does():
+    shown = promises.ColumnPromise("age", "", 0.34, 0.18, 0.006, pm.Integer(17, 90, unit="year"))
+    ax = promises.distance_in_units(shown, "17", "90")
+    assert [bar.get_x() for bar in ax.patches] == [0, 0, 0, 0]
+    assert [bar.get_width() for bar in ax.patches] == [0.34, 0.18, 0.006, 1]
+    said = [text.get_text() for text in ax.texts]
+    assert said[:3] == ["guaranteed: 25 years", "certified: 13 years", "typical: 0.44 years"]
+    canvas.forget(ax)
+
+
+def test_a_picture_says_what_lies_beyond_its_ends():
+    _, text = read("wide table")
+    assert "Values above 120 are counted at 120, and values below 0 at 0." in text
+    assert "Values after 2024-06-30 are counted at 2024-06-30" in text
+
+
+def test_a_mean_that_few_values_decide_gives_way_to_the_median():
+    v = next(v for v in variables(release("wide table").schema) if v.name == "income")
+    known = typical("wide table")
+
+    def said(mean, median):
+        bands = replace(known, means={"income": mean}, quantiles={"income": {0.5: median}})
+        return sections.column_section(pages.Album(), v, np.full((9, 12), 2.0), bands)["facts"]
+
+    assert "use the median" in said(Band(18_300, 4700), Band(12_150, 430))
+    assert "use the median" not in said(Band(18_300, 470), Band(12_150, 430))
+    assert "nine times in ten" in said(Band(18_300, 470), Band(12_150, 430))
+
+
+@pytest.mark.parametrize("kind", ["tree of a table", "line"])
+def test_words_are_those_that_the_page_has(kind):
+    page, _ = read(kind)
+    cut = page.index('id="words"')
+    listed = re.findall(r"<dt>([^<]*)</dt>", page[cut:])
+    before = re.sub(r"<[^>]*>", " ", page[page.index("<main") : cut])
+    assert {"epsilon", "noise", "typical", "told apart"} <= set(listed)
+    assert all(word in before for word in listed)
+    assert ("add-remove" in listed) == (kind == "tree of a table")
+    assert ("schema" in listed) == (kind == "tree of a table")
+
+
+def test_epsilon_is_judged_and_compared():
+    _, text = read("tree of a table")
+    assert "How strong the promise is: a usual choice for sensitive data" in text
+    assert "2 (this one and a second like it)" in text
+    assert "from 50 % sure to 88 %, not to 73 % only" in text
+    assert "twice as much" not in text
+    rows = compared_beliefs(Privacy(4, "replace"))
+    assert [row[0] for row in rows] == ["0.1", "1", "4 (this release)", "8 (this one and a second like it)", "10"]
+    assert rows[2][1].startswith("weak")
+
+
+def test_cells_below_the_noise_are_named():
+    v, w = variables(release("tree of a table").schema)
+    points = np.array([[30.0, 0.0]] * 99 + [[50.0, 1.0]])
+
+    def caption(noise):
+        return sections.pair_section(pages.Album(), v, w, points, noise)["picture"].caption
+
+    assert "less than 2 % of the rows may be noise alone: 1 of 2 here" in caption(0.02)
+    assert "noise" not in caption(0.005)
+
+
+def test_a_phone_shows_whole_pictures_and_every_cell_with_its_head():
+    page, _ = read("line")
+    assert "min-width: 30rem" not in page
+    assert page.count("<td data-head=") == len(re.findall(r"<td\b", page))

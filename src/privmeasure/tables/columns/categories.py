@@ -404,7 +404,9 @@ class Category(DataColumn, frozen=True, tag="category"):
         """Say by how many ranks, or for which share of the rows; groups of a taxonomy are nearer than that."""
         if self.ordered:
             return plural(share * (len(self.values) - 1), "rank")
-        return super().in_units(share) if self.taxonomy else f"{100 * share:.2g} % of rows"
+        if self.taxonomy:
+            return super().in_units(share)
+        return f"{100 * share:.2g} % of rows" if share < 0.995 else f"{100 * share:.0f} % of rows"
 
     def cell_size(self, cuts: int) -> str:
         """Say how many groups of values there are."""

@@ -1,5 +1,6 @@
 """What several rooms of tests share."""
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,9 @@ from servers import Bases, postgres, spark_session, why_no_postgres, why_no_spar
 
 collect_ignore = ["conftest.py"]
 """There are no doctests here, and another room has a file of this name."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # run in the background of a script: tests press Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -152,7 +152,7 @@ class GaussianFacts:
     Examples:
         >>> facts = GaussianFacts(Fraction(2))
         >>> facts.tail(0), round(facts.tail(3), 4), facts.variance, facts.limit(0.05)
-        (1.0, 0.2113, 4.0, 4)
+        (1.0, 0.2065, 4.0, 4)
     """
 
     def __init__(self, scale: Fraction) -> None:

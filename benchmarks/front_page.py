@@ -161,6 +161,7 @@ INDEX = [
     ("[Scale](scale.md)", "Spark: counting and drawing by executors", "bench-scale", "scale-spark"),
     ("[Scale](scale.md)", "cores: 10^7 points and tables on 1 to 16 threads", "bench-cores", "cores-16"),
     ("[Scale](scale.md)", "cores: 10^8 points", "bench-cores", "cores-16-large"),
+    ("[Scale](scale.md)", "cores: the same on two", "bench-cores", "cores-2"),
     ("[Scale](scale.md)", "peak memory from file to file", "bench-cores", "cores-memory-2"),
 ]
 """Pages with numbers: what each shows, the target of `make` that measures it, the results file that it is made of."""

@@ -33,10 +33,10 @@ from privmeasure.noise.tables import (
     certified_floors,
     exp_minus,
     happens,
+    in_blocks,
     product,
     words_of,
 )
-from privmeasure.threads import BLOCK
 
 TRY = 1 << 16
 """Attempts are numbered from TRY t on in the t-th try at a cell: what refines one try is read by no other."""
@@ -79,11 +79,7 @@ class DiscreteGaussian(GaussianFacts):
 
     def draw(self, key: Key, *, part: int, level: int, cells: Cells) -> Draws:
         """Return the noise of every cell: a function of the key, the part, the level and the cell alone."""
-        noise = np.empty(len(cells), np.int64)
-        for start in range(0, len(cells), BLOCK):
-            block = cells[start : start + BLOCK]
-            noise[start : start + BLOCK] = self._draw_block(key, part, level, block)
-        return noise
+        return in_blocks(partial(self._draw_block, key, part, level), cells)
 
     def _draw_block(self, key: Key, part: int, level: int, cells: Cells) -> Draws:
         noise, waiting, unclear = self._look_up(key.words(part=part, level=level, cells=cells))

@@ -12,7 +12,7 @@ The time of a draw depends on its value in the rare branches: see the limits in 
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -26,10 +26,10 @@ from privmeasure.noise.tables import (
     GuideTable,
     certified_floors,
     exp_minus,
+    in_blocks,
     product,
     words_of,
 )
-from privmeasure.threads import BLOCK
 
 TABLE_SCALES = 16
 """The table of H reaches this many scales on either side; beyond, with probability e^-16, is the tail."""
@@ -63,11 +63,7 @@ class DiscreteLaplace(LaplaceFacts):
 
     def draw(self, key: Key, *, part: int, level: int, cells: Cells) -> Draws:
         """Return the noise of every cell: a function of the key, the part, the level and the cell alone."""
-        noise = np.empty(len(cells), np.int64)
-        for start in range(0, len(cells), BLOCK):
-            block = cells[start : start + BLOCK]
-            noise[start : start + BLOCK] = self._draw_block(key, part, level, block)
-        return noise
+        return in_blocks(partial(self._draw_block, key, part, level), cells)
 
     def _draw_block(self, key: Key, part: int, level: int, cells: Cells) -> Draws:
         words = key.words(part=part, level=level, cells=cells)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Cells
 from privmeasure.noise.entropy import Key
+from privmeasure.threads import BLOCK
 
 AMBIGUOUS = np.int16(-(2**15))
 LARGEST_TABLE_SCALE = 128
@@ -109,6 +110,14 @@ def exp_minus(x: Fraction, work: int) -> Bracket:
 def product(a: Bracket, b: Bracket, work: int) -> Bracket:
     """Return the product of two intervals of non-negative numbers, rounded outwards."""
     return a[0] * b[0] >> work, (a[1] * b[1] >> work) + 1
+
+
+def in_blocks(draw: Callable[[Cells], Draws], cells: Cells) -> Draws:
+    """Return the noise of all cells, drawn a block at a time: blocks stay in the cache, and change nothing."""
+    noise = np.empty(len(cells), np.int64)
+    for start in range(0, len(cells), BLOCK):
+        noise[start : start + BLOCK] = draw(cells[start : start + BLOCK])
+    return noise
 
 
 def words_of(key: Key, *, part: int, level: int, cell: Cells, column: int, first: int = 0) -> Iterator[int]:

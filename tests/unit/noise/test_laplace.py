@@ -428,7 +428,7 @@ def test_a_scale_out_of_reach_is_refused_with_advice(scale, shown):
 @pytest.fixture(params=["as shipped", "short tables"])
 def law(request, monkeypatch):
     """Short tables send a third of all draws into the tail: rare branches must be positional too."""
-    monkeypatch.setattr(laplace, "BLOCK", BLOCK)
+    monkeypatch.setattr(certified, "BLOCK", BLOCK)
     if request.param == "short tables":
         monkeypatch.setattr(laplace, "TABLE_SCALES", 1)
     return DiscreteLaplace(Fraction(300))

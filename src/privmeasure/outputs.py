@@ -10,11 +10,25 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.:-]+://", re.I)
 """How an address begins: s3://, gs://, abfs://, hdfs://, file://. One that no one knows may hold a password too."""
 TAKEN = "{path} exists already and is not overwritten. Choose another name, or say so."
 CLOSED = "There is no permission to write into the folder {path.parent}. Write elsewhere."
+
+
+def path_here(place: str) -> Path | None:
+    """Return the path of a place on this machine; None for an address elsewhere.
+
+    Examples:
+        >>> str(path_here("rows.parquet")), str(path_here("file:///data/my%20rows")), path_here("s3://bucket/rows")
+        ('rows.parquet', '/data/my rows', None)
+    """
+    if not ADDRESS.match(place):
+        return Path(place)
+    store, _, rest = place.strip().partition("://")
+    return Path("/", unquote(rest.partition("/")[2])) if store.lower() == "file" else None
 
 
 def check_place(path: Path, *, overwrite: bool, taken: str = TAKEN, closed: str = CLOSED) -> None:

@@ -4,6 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import cache
 from threading import Lock
 from typing import TypeVar
@@ -105,6 +106,30 @@ def ahead(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> 
         finally:
             for future in held:  # whoever asked went away
                 future.cancel()
+
+
+def interruptible(work: Callable[[], Made], stop: Callable[[], None]) -> Made:
+    """Return what an engine's work gives; Ctrl-C asks it to stop, again and again until it has, and is raised.
+
+    In a thread of its own: engines do not look for signals in all of their work, and PySpark, in the thread that
+    signals come to, asks to cancel a job over the connection on which it waits for that job. A second Ctrl-C does not
+    wait.
+    """
+    pool = ThreadPoolExecutor(1)
+    try:
+        job = pool.submit(work)
+        try:
+            while not wait([job], LOOK_SECONDS).done:  # signals are looked at between two waits
+                pass
+        except KeyboardInterrupt:
+            while not job.done():
+                with suppress(Exception):  # it may be gone, or not have begun
+                    stop()
+                wait([job], LOOK_SECONDS)
+            raise KeyboardInterrupt from None
+        return job.result()
+    finally:
+        pool.shutdown(wait=False)
 
 
 def _keep_memory() -> None:

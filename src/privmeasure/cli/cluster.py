@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 from privmeasure.cli import options
 from privmeasure.errors import ArgumentError
-from privmeasure.outputs import ADDRESS
+from privmeasure.outputs import ADDRESS, path_here
 
 if TYPE_CHECKING:
     from privmeasure.synthesizer import Synthesizer
@@ -39,8 +41,10 @@ class Cluster(NamedTuple):
             raise ArgumentError("With --engine spark the table must be files that all executors can read.")
         if out == "-" or kind_of(out) != "parquet":
             raise ArgumentError("With --engine spark the rows are a folder of Parquet files: give -o rows.parquet.")
-        if ADDRESS.match(out) and not kept:
-            raise ArgumentError("The release is one file, on this machine: give --release PATH, or --no-release.")
+        if path_here(out) is None:
+            _check_apart(data, out)
+            if not kept:
+                raise ArgumentError("The release is one file, on this machine: give --release PATH, or --no-release.")
 
     @contextmanager
     def session(self) -> Iterator[Any]:
@@ -52,6 +56,45 @@ class Cluster(NamedTuple):
 
         with own_session(self.master or EVERY_CORE) as session:
             yield session
+
+    @staticmethod
+    def check_rows(session: Any, out: str, *, overwrite: bool) -> None:
+        """Refuse an address where no rows can be written, before anything is spent."""
+        from privmeasure.releases.spark import check_address
+
+        if session is not None and path_here(out) is None:
+            check_address(session, out, overwrite=overwrite)
+
+
+STORES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
+"""Words for one store: pyarrow, which reads, and Hadoop, which writes, have their own."""
+
+
+def _check_apart(data: str, out: str) -> None:
+    """Refuse an address that is the one of the sensitive table, or lies in it, or around it."""
+    if path_here(data) is not None:
+        return
+    from privmeasure.sources.folders import pattern_of
+
+    read, written = _in_store(data), _in_store(out)
+    meant = pattern_of(str(read))
+    if (
+        read.is_relative_to(written)
+        or written.is_relative_to(read)
+        or any(meant.fullmatch(str(place)) for place in (written, written / "part-00000.parquet"))
+    ):
+        raise ArgumentError(
+            "The rows would be written over the table that is read, or among its files. Give another --out."
+        )
+
+
+def _in_store(address: str) -> PurePosixPath:
+    """Return where an address leads, whatever word for the store it begins with; a password is no part of it."""
+    store, _, rest = address.strip().partition("://")
+    bucket, _, inside = rest.partition("?")[0].partition("/")
+    user, at, host = bucket.rpartition("@")
+    store = STORES.get(store.lower(), store.lower())
+    return PurePosixPath(store, host if ":" in user else user + at + host, normpath("/" + unquote(inside)).lstrip("/"))
 
 
 def write_by_executors(
@@ -67,8 +110,8 @@ def write_by_executors(
     from privmeasure.releases.spark import write_address, write_folder
 
     frame = synthesizer.sample(number, seed=seed)
-    if ADDRESS.match(out):
+    if (folder := path_here(out)) is None:
         write_address(frame, out, overwrite=overwrite, rows_per_file=rows_per_file)
     else:
-        write_folder(frame, Path(out), overwrite=overwrite, rows_per_file=rows_per_file)
+        write_folder(frame, folder, overwrite=overwrite, rows_per_file=rows_per_file)
     return synthesizer.release_.total if number is None else number

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import ArgumentError, DataError, SchemaError
-from privmeasure.outputs import ADDRESS
+from privmeasure.outputs import ADDRESS, path_here
 
 if TYPE_CHECKING:
     from privmeasure.tables.schema import Schema
@@ -52,10 +52,10 @@ def opened(data: "Path | str") -> "Iterator[Any]":
 
 
 def file_behind(data: str) -> Path | None:
-    """Return the file that the sensitive table lies in, which no output may replace; None for a server."""
+    """Return the file that the sensitive table lies in, which no output may replace; None elsewhere."""
     from privmeasure.sources.databases import file_of, is_database
 
-    return file_of(data) if is_database(data) else Path(data)
+    return file_of(data) if is_database(data) else path_here(data)
 
 
 def check_outside(data: str, *outputs: Path | None) -> None:
@@ -65,10 +65,10 @@ def check_outside(data: str, *outputs: Path | None) -> None:
     from privmeasure.sources.databases import is_database
     from privmeasure.sources.folders import is_pattern, is_table, pattern_of
 
-    place = Path(data)
-    if is_database(data) or ADDRESS.match(data) or not (place.is_dir() or is_pattern(place)):
+    place = None if is_database(data) else path_here(data)
+    if place is None or not (place.is_dir() or is_pattern(place)):
         return
-    whole = data if place.is_absolute() else f"{escape(str(Path.cwd()))}/{data}"
+    whole = str(place) if place.is_absolute() else f"{escape(str(Path.cwd()))}/{place}"
     wanted = None if place.is_dir() else pattern_of(whole)
     for output in (output for output in outputs if output is not None and is_table(output.name)):
         meant = wanted is not None and wanted.fullmatch(str(output.absolute()))

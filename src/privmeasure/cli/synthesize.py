@@ -16,7 +16,7 @@ from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
 from privmeasure.cli.terminal import Voice
 from privmeasure.errors import ArgumentError
-from privmeasure.outputs import ADDRESS
+from privmeasure.outputs import path_here
 
 
 def synthesize(
@@ -61,8 +61,8 @@ def synthesize(
     declared, synthesizer = promise(asked, chosen, rows=rows, threads=threads)
     form.check_letters(declared)  # before anything is spent
     cluster.check(data, out, kept=release is not None or no_release)
-    rows_at = None if ADDRESS.match(out) else Path(out)  # None: elsewhere, and no file of ours can be there
-    place = _release_place(Path(out), release, no_release=no_release)
+    rows_at = path_here(out)  # None: elsewhere, and no file of ours can be there
+    place = _release_place(rows_at or Path(out), release, no_release=no_release)
     others = [file_behind(data), asked.schema, booking.ledger]
     check_outside(data, rows_at, place, report)
     if rows_at is not None:
@@ -72,6 +72,7 @@ def synthesize(
         check_out(place, overwrite=overwrite, beside=others, option="--release")
     check_page(report, overwrite=overwrite, beside=[*others, place, None if rows_at == STDOUT else rows_at])
     with cluster.session() as session:
+        cluster.check_rows(session, out, overwrite=overwrite)
         with opened(data) as table:
             cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words, spark=session)
         # the release first: what epsilon bought is safe, whatever happens to the rows

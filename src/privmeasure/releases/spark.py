@@ -7,6 +7,7 @@ computed again. How many parts there are depends on the number of rows alone: a 
 """
 
 import pickle
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from privmeasure.conditions.orders import AnyFact
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Points, Product
 from privmeasure.errors import ArgumentError, NoRowsError
+from privmeasure.origin import new_id
 from privmeasure.outputs import part_folder, put_folder
 from privmeasure.releases.base import Measure, Release
 from privmeasure.releases.choosing import NO_ROWS
@@ -27,6 +29,7 @@ from privmeasure.releases.table import TableRelease
 from privmeasure.tables.arrow import unwrap
 from privmeasure.tables.facts import Wanted, asked
 from privmeasure.tables.writing import PART_NAME, check_parts
+from privmeasure.threads import interruptible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +39,8 @@ SPARK = "spark"
 PART_ROWS = 1 << 21
 """Rows of a part of the frame, at most: a task of some seconds, and one file if they are written."""
 SHARE = "part int, share binary"
+OF_SPARK = re.compile(r"\.?(part-.*\.parquet|_SUCCESS)(\.crc)?")
+"""What Spark writes into a folder of Parquet files."""
 
 
 def sample_on_spark(
@@ -181,17 +186,50 @@ def write_address(frame: Any, place: str, *, overwrite: bool = False, rows_per_f
 
     Spark puts the files of a part in their place when its task is done, once, however often it was tried.
     """
+    session, group = frame.sparkSession, f"privmeasure {new_id()}"
+    check_address(session, place, overwrite=overwrite)
     writer = frame.write.mode("overwrite" if overwrite else "errorifexists").option("compression", "zstd")
     if rows_per_file is not None:
         writer = writer.option("maxRecordsPerFile", rows_per_file)
-    try:
+
+    def write() -> None:
+        session.sparkContext.setJobGroup(group, "privmeasure: synthetic rows", interruptOnCancel=True)
         writer.parquet(place)
+
+    try:
+        interruptible(write, lambda: session.sparkContext.cancelJobGroup(group))
     except KeyboardInterrupt:
         raise
     except Exception as error:  # of the place or of the cluster: there are public values alone
         if "NoRowsError" in str(error):
             raise NoRowsError(NO_ROWS) from None
         raise OSError(f"Spark could not write the rows ({type(error).__name__}): see its logs.") from None
+
+
+def check_address(session: Any, place: str, *, overwrite: bool) -> None:
+    """Refuse an address where no rows can be written, as `check_folder` does with a path: before anything is spent.
+
+    Spark replaces a folder with all that is in it, so one that holds anything else than rows stays. An address may hold
+    a password, and is not shown.
+    """
+    try:
+        path = session._jvm.org.apache.hadoop.fs.Path(place)
+        system = path.getFileSystem(session._jsc.hadoopConfiguration())
+        names = [found.getPath().getName() for found in system.listStatus(path)] if system.exists(path) else None
+    except Exception as error:  # of the place or of its settings, which are public
+        raise OSError(
+            f"Spark does not reach the address of the rows ({type(error).__name__}). Check it, and its settings there."
+        ) from None
+    if names is None:
+        return
+    if not overwrite:
+        raise FileExistsError(
+            "The address of the rows exists already and is not overwritten. Choose another, or say so."
+        )
+    if not all(OF_SPARK.fullmatch(name) for name in names):
+        raise FileExistsError(
+            "The address of the rows is a folder that holds other files, and is not replaced. Choose another."
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------- types

@@ -13,8 +13,8 @@ let one person's row change many rows of its result; that it does not is promise
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -22,14 +22,19 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Domain
 from privmeasure.domains.scales import Reading, describe
-from privmeasure.errors import ArgumentError, DataError, PrivmeasureError, ReleaseError, SchemaError
+from privmeasure.errors import ArgumentError, DataError, SchemaError
 from privmeasure.sources.dialects import Dialect
+from privmeasure.sources.engines import engine_words, spending_told
 from privmeasure.sources.sql import Question, StoredColumn, trial
 from privmeasure.tables import Schema
 from privmeasure.tables.arrow import is_double
 from privmeasure.tables.columns.base import DataColumn
 from privmeasure.threads import Progress
 
+QUERY_ADVICE = (
+    "Run the query by itself, where its errors may be seen. A query must not fail because of a value: cast so that "
+    "what cannot be cast is NULL."
+)
 SCHEMES = ("duckdb", "sqlite", "postgresql", "postgres")
 """How the place of a table in a database begins, before a colon."""
 
@@ -168,7 +173,7 @@ class DatabaseSource:
 
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one pass."""
-        try:
+        with spending_told(first=not self._asked_once):
             question = Question(self._driver.dialect, self._driver.given, self._stored, self._readings, partitions)
             with self._words():
                 if not self._begun:
@@ -177,12 +182,6 @@ class DatabaseSource:
                     self._driver.ask(trial(self._driver.dialect, self._driver.given, self._stored))
                 for statement in question.statements:
                     statement.take(self._driver.ask(statement.text))  # private counts, which die in the mechanism
-        except DataError as error:
-            if not self._asked_once:  # the first question comes before any noise
-                raise DataError(f"{error} Nothing was spent.") from None
-            raise ReleaseError(
-                f"{error} It was not the first question of the fit: nothing was published, but count epsilon as spent."
-            ) from None
         self._asked_once = True
         if progress is not None:
             progress("count", 1.0)
@@ -198,22 +197,8 @@ class DatabaseSource:
             with suppress(Exception):
                 self._close()
 
-    @contextmanager
-    def _words(self) -> Iterator[None]:
-        """Replace errors of the engine, whose texts quote values, by one of ours; Ctrl-C stays what it is."""
-        try:
-            yield
-        except (PrivmeasureError, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            title = self._driver.dialect.title
-            if self._driver.was_interrupted(error):
-                raise KeyboardInterrupt from None
-            raise DataError(
-                f"{title} could not answer ({type(error).__name__}). Its words may quote values, and are not shown. "
-                "Run the query by itself, where its errors may be seen. A query must not fail because of a value: cast "
-                "so that what cannot be cast is NULL."
-            ) from None
+    def _words(self) -> AbstractContextManager[None]:
+        return engine_words(self._driver.dialect.title, QUERY_ADVICE, self._driver.was_interrupted)
 
     def __repr__(self) -> str:
         """Show nothing but the engine."""

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import ArgumentError, DataError
 from privmeasure.sources.dialects import DUCKDB
 from privmeasure.sources.sql import StoredColumn, subquery
-from privmeasure.threads import LOOK_SECONDS
+from privmeasure.threads import interruptible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,16 +76,7 @@ class DuckDBDriver:
         """Run a statement."""
         if self._connection is None:
             return self._answers(statement)
-        # in a thread of its own: DuckDB does not look for Ctrl-C in all of its work, but it can be told to stop
-        with ThreadPoolExecutor(1) as pool:
-            answers = pool.submit(self._answers, statement)
-            try:
-                while not wait([answers], timeout=LOOK_SECONDS).done:
-                    pass
-            except KeyboardInterrupt:
-                self._connection.interrupt()
-                raise
-        return answers.result()
+        return interruptible(lambda: self._answers(statement), self._connection.interrupt)
 
     def _answers(self, statement: str) -> list[Any]:
         if self._runs is not None:

@@ -6,6 +6,7 @@ columns that the schema declares. A folder ward=A below the one that is given sa
 column ward: text, read as the schema declares, like a cell of a CSV file.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns, portions_of
+from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns, portions_of, readable
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.sources.stores import FilePath, StorePath
 from privmeasure.tables.suffixes import ENDINGS, kind_of
@@ -45,6 +46,7 @@ class TableFolder:
         kinds = {kind_of(name) for name in self._paths}
         if len(kinds) > 1:
             raise DataError(f"{path} holds files of several kinds: {', '.join(sorted(kinds))}. Give a pattern for one.")
+        self._check_once()
         self._files = []
         for name, place in self._paths.items():
             with without_values(name, place):
@@ -58,33 +60,65 @@ class TableFolder:
 
     def _list(self) -> dict[str, FilePath]:
         """Return the files by their path from the folder, or from where the pattern begins to be one."""
-        base, wanted = self.path, None
+        base, pattern = self.path, "**"
         if not self.path.is_dir():
             parts = PurePosixPath(str(self.path)).parts
             plain = next(i for i, part in enumerate(parts) if WILD.search(part))
             above = str(PurePosixPath(*parts[:plain])) if plain else ""
             base = self.path.beside(above) if isinstance(self.path, StorePath) else Path(above)
-            wanted = pattern_of("/".join(parts[plain:]))
+            pattern = "/".join(parts[plain:])
             if not base.is_dir():
                 raise DataError(f"The folder {base} does not exist. Check the path.")
-        found = base.below() if isinstance(base, StorePath) else _below(base)
-        named = {name: place for place, name in found if wanted is None or wanted.fullmatch(name)}
+        wanted = pattern_of(pattern)
+        found = base.below() if isinstance(base, StorePath) else self._below(base, pattern, wanted)
+        named = {name: place for place, name in found if wanted.fullmatch(name)}
         for name, place in named.items():
-            if isinstance(place, Path) and not place.is_file():
-                self._refuse(name, place)
+            if isinstance(place, Path) and not place.is_file() and is_table(name):
+                with without_values(name, place):
+                    raise DataError(
+                        f"{place} is a pipe, a device, or a link that leads nowhere, and no file. Remove it."
+                    )
         kept = [name for name in named if is_table(name)]
         return {name: named[name] for name in sorted(kept)}
 
-    def _refuse(self, name: str, place: Path) -> None:
-        """Refuse what belongs to the table and is no file: it would be left out, and nobody would know."""
-        if place.is_dir() and not is_hidden(name):  # its name may say what its rows have, and is not shown
+    def _below(self, base: Path, pattern: str, wanted: "re.Pattern[str]") -> Iterator[tuple[Path, str]]:
+        """Yield all that lies in the folders that the pattern leads into, and is no folder.
+
+        One that cannot be entered is refused: its rows would be left out, and nobody would know. Its name may say what
+        its rows have, and is not shown.
+        """
+
+        def refuse(_: OSError) -> None:
             raise DataError(
-                f"{self.path} holds a link to a folder, behind which nothing is read. Move the files there, or give a "
-                "pattern that leaves it out."
+                f"{self.path} holds a folder that cannot be opened. Change its permissions, or give a pattern that "
+                "leaves it out."
             )
-        if is_table(name):
-            with without_values(name, place):
-                raise DataError(f"{place} is a pipe, a device, or a link that leads nowhere, and no file. Remove it.")
+
+        for folder, folders, names in os.walk(base, onerror=refuse):
+            inside = PurePosixPath(Path(folder).relative_to(base).as_posix())
+            meant = [name for name in folders if wanted.fullmatch(str(inside / name)) and not is_hidden(name)]
+            folders[:] = [name for name in folders if leads_into(pattern, str(inside / name))]
+            if any(Path(folder, name).is_symlink() for name in {*meant, *folders}):
+                raise DataError(
+                    f"{self.path} holds a link to a folder, behind which nothing is read. Move the files there, or "
+                    "give a pattern that leaves it out."
+                )
+            if any(is_table(name) and name not in folders for name in meant):
+                raise DataError(
+                    f"{self.path} means folders, in which nothing is read by this pattern. Add /* to it, or give one "
+                    "of the folders by itself."
+                )
+            yield from ((Path(folder, name), str(inside / name)) for name in names)
+
+    def _check_once(self) -> None:
+        """Refuse a file that is there under two names: each of its rows would count twice."""
+        places = [place for place in self._paths.values() if isinstance(place, Path)]
+        with readable(self.path):
+            if len({(place.stat().st_dev, place.stat().st_ino) for place in places}) < len(places):
+                raise DataError(
+                    f"{self.path} holds one file under several names, by links: its rows would count more than once. "
+                    "Remove the links, or give a pattern that leaves them out."
+                )
 
     def _check(self, file: TableFile, values: Mapping[str, str | None]) -> None:
         """Refuse a file whose columns are others: by names, which are public."""
@@ -178,6 +212,23 @@ def check_table(schema: Any, table: TableFile) -> None:
         schema.check(names, types)
 
 
+def leads_into(pattern: str, folder: str) -> bool:
+    """Say whether files of a pattern may lie in a folder, or below it; none lie in a hidden one.
+
+    Examples:
+        >>> [leads_into("a*/*.csv", folder) for folder in ("ab", "b", "ab/c")], leads_into("a/**/*.csv", "a/b/c")
+        ([True, False, False], True)
+    """
+    parts, depth = pattern.split("/"), len(PurePosixPath(folder).parts)
+    open_from = next((i for i, part in enumerate(parts) if "**" in part), len(parts))
+    above = "/".join(PurePosixPath(folder).parts[:open_from])
+    return (
+        not is_hidden(folder)
+        and (depth < len(parts) or open_from < len(parts))
+        and (not above or pattern_of("/".join(parts[: min(depth, open_from)])).fullmatch(above) is not None)
+    )
+
+
 def is_hidden(name: str) -> bool:
     """Say whether a path from a folder begins, or goes on, with a dot or an underscore."""
     return any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
@@ -206,8 +257,11 @@ def folder_values(name: str) -> dict[str, str | None]:
         >>> folder_values("ward=A%2FB/year=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
         {'ward': 'A/B', 'year': None}
     """
-    said = (part.partition("=") for part in PurePosixPath(name).parts[:-1] if "=" in part)
-    return {unquote(key): None if value == NOTHING_THERE else unquote(value) for key, _, value in said if key}
+    said = [part.partition("=") for part in PurePosixPath(name).parts[:-1] if "=" in part[1:]]
+    values = {unquote(key): None if value == NOTHING_THERE else unquote(value) for key, _, value in said}
+    if len(values) < len(said):
+        raise DataError("A column is named by two folders on the way to one file. Rename one of them.")
+    return values
 
 
 @contextmanager
@@ -249,17 +303,11 @@ def pattern_of(text: str) -> "re.Pattern[str]":
         if any("[" in part and not part.endswith("]") for part in parts):
             raise re.error("not closed")
         return re.compile(
-            "".join(words.get(p, p.replace("[!", "[^") if p.startswith("[") else re.escape(p)) for p in parts)
+            "".join(words.get(p, p.replace("[!", "[^") if p.startswith("[") else re.escape(p)) for p in parts),
+            re.DOTALL,  # names may hold line ends
         )
     except re.error:
         raise DataError(
             f"The pattern {text!r} cannot be read: its brackets are not closed, or hold a range that runs backwards. "
             "Write [a-z] or [0-9]; a bracket itself is [[]."
         ) from None
-
-
-def _below(base: Path) -> Iterator[tuple[Path, str]]:
-    """Yield all that lies below a folder and is no folder; links to folders too, for nothing is read behind them."""
-    for place in base.rglob("*"):
-        if place.is_symlink() or not place.is_dir():
-            yield place, place.relative_to(base).as_posix()

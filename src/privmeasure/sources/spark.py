@@ -26,7 +26,6 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from inspect import signature
 from pathlib import Path
@@ -36,14 +35,15 @@ import numpy as np
 
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition
 from privmeasure.domains import Domain, Points
-from privmeasure.errors import DataError, PrivmeasureError, ReleaseError, SchemaError
+from privmeasure.errors import DataError, SchemaError
 from privmeasure.origin import new_id
 from privmeasure.outputs import ADDRESS
 from privmeasure.sources.arrays import check_points
 from privmeasure.sources.disk import TableFile, portions_of
+from privmeasure.sources.engines import engine_words, spending_told
 from privmeasure.sources.tally import Tally, merge_tallies
 from privmeasure.tables import Schema
-from privmeasure.threads import BLOCK, LOOK_SECONDS, Progress
+from privmeasure.threads import BLOCK, Progress, interruptible
 from privmeasure.version import __version__
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ TASKS_PER_CORE, PIECES_PER_TASK = 3, 64
 """How many tasks read files: a few for each core that is there, and none has too many pieces."""
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """What PySpark calls the loggers that write the text of an error, with the values in it, to stderr."""
+PLAN_ADVICE = (
+    "Its own logs have them. A plan must not fail because of a value: cast with try_cast, so that what cannot be cast "
+    "is NULL. Files must stay as they are, where all executors see them, and memory must suffice."
+)
 NO_PERSONS = (
     "The schema has a person, and which rows of each are kept is not decided on a cluster. Fit the files without "
     "Spark, or keep to rows_per_person in the frame itself and give a schema without person: it is then your promise."
@@ -104,22 +108,16 @@ class SparkSource:
 
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one job."""
-        try:
+        with spending_told(first=not self._asked_once):
             if self._check is not None:
                 self._check()
             if not self._begun:
                 check_executors(self.session)
                 self._begun = True
-            with engine_words():
+            with spark_words():
                 if self._persists and not self._persisted:
                     self._frame, self._persisted = self._frame.persist(), True
                 found = self._found(tuple(partitions))
-        except DataError as error:
-            if not self._asked_once:  # the first question comes before any noise
-                raise DataError(f"{error} Nothing was spent.") from None
-            raise ReleaseError(
-                f"{error} It was not the first question of the fit: nothing was published, but count epsilon as spent."
-            ) from None
         self._asked_once = True
         if progress is not None:
             progress("count", 1.0)
@@ -128,11 +126,11 @@ class SparkSource:
     def _found(self, partitions: tuple[Partition, ...]) -> list[CellCounts]:
         if self._persisted and not any(partition.axes for partition in partitions):
             total = self._frame.groupBy().count()  # every column is computed, to be kept, and none goes to Python
-            rows = interruptible(self.session, total.toArrow).column(0).to_numpy()
+            rows = run_job(self.session, total.toArrow).column(0).to_numpy()
             return [CellCounts(1, rows.astype(np.int64)) for _ in partitions]
         work = _counting(self._reads, self._encodes, partitions)
         counted = self._frame.coalesce(MOST_TASKS).mapInArrow(work, ANSWER).groupBy("partition", "cell").sum("rows")
-        return _counts(interruptible(self.session, counted.toArrow), partitions)
+        return _counts(run_job(self.session, counted.toArrow), partitions)
 
     def close(self) -> None:
         """Let go of the persisted rows."""
@@ -200,51 +198,27 @@ def _counts(answer: "pa.Table", partitions: Sequence[Partition]) -> list[CellCou
 
 
 @contextmanager
-def engine_words() -> Iterator[None]:
-    """Replace errors of Spark, whose texts quote values, by one of ours; Ctrl-C stays what it is."""
+def spark_words() -> Iterator[None]:
+    """Replace errors of Spark by one of ours, and keep PySpark from writing them to stderr."""
     loggers = _quiet_loggers()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), engine_words("Spark", PLAN_ADVICE):
             warnings.simplefilter("ignore")  # of versions of pandas
             yield
-    except (PrivmeasureError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        raise DataError(
-            f"Spark could not answer ({type(error).__name__}). Its words may quote values, and are not shown: its own "
-            "logs have them. A plan must not fail because of a value: cast with try_cast, so that what cannot be cast "
-            "is NULL. Files must stay as they are, where all executors see them, and memory must suffice."
-        ) from None
     finally:
         for logger in loggers:
             logger.disabled = False
 
 
-def interruptible(session: Any, work: Callable[[], Found]) -> Found:
-    """Return what a job finds; Ctrl-C cancels it at once.
-
-    In a thread of its own: in the one that signals come to, PySpark may ask to cancel a job in the midst of another
-    question, over the same connection, and what is raised then is no interruption any more. Plans are made outside of
-    it, where the settings of the session are known.
-    """
+def run_job(session: Any, work: Callable[[], Found]) -> Found:
+    """Return what a job finds; Ctrl-C cancels it at once. Plans are made before, where the session's settings are."""
     context, group = session.sparkContext, f"privmeasure {new_id()}"
 
     def run() -> Found:
-        context.setJobGroup(group, "privmeasure: counts of cells")
+        context.setJobGroup(group, "privmeasure: counts of cells", interruptOnCancel=True)
         return work()
 
-    pool = ThreadPoolExecutor(1)
-    try:
-        job = pool.submit(run)
-        while not job.done():
-            wait([job], LOOK_SECONDS)  # signals are looked at between two waits
-        return job.result()
-    except KeyboardInterrupt:
-        with suppress(Exception):
-            context.cancelJobGroup(group)
-        raise KeyboardInterrupt from None
-    finally:
-        pool.shutdown(wait=False)
+    return interruptible(run, lambda: context.cancelJobGroup(group))
 
 
 def _quiet_loggers() -> list[Any]:
@@ -268,7 +242,7 @@ def check_executors(session: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             each = session.range(0, count, 1, count).mapInArrow(_version, "version string")
-            found = interruptible(session, each.toArrow)
+            found = run_job(session, each.toArrow)
     except KeyboardInterrupt:
         raise
     except Exception as error:
@@ -330,10 +304,10 @@ def spark_source(data: Any, space: Schema | Domain) -> SparkSource | None:
         wanted, encodes = names, _Points(space.width)
         check_points(_empty(names, types), space.width)
     places = [names.index(name) for name in wanted]
-    with engine_words():
+    with spark_words():
+        cached = frame.storageLevel
         numbered = frame.toDF(*(f"c{i}" for i in range(len(names))))  # names with dots, or that differ in their case
-        chosen = numbered.select(*(f"c{i}" for i in places))
-        cached = chosen.storageLevel
+        chosen = numbered.select(*(f"c{i}" for i in places)).where(_our_own())
     ours = not (cached.useMemory or cached.useDisk)  # what somebody else has persisted stays so
     return SparkSource(
         frame.sparkSession,
@@ -347,9 +321,20 @@ def spark_source(data: Any, space: Schema | Domain) -> SparkSource | None:
     )
 
 
+def _our_own() -> Any:
+    """Return a condition that always holds, and is no other fit's.
+
+    Spark knows persisted rows by their plan: of two fits of one frame at once, the end of one would let go of the
+    rows of the other.
+    """
+    from pyspark.sql.functions import lit
+
+    return lit(new_id()).isNotNull()
+
+
 def _check_deterministic(frame: Any) -> None:
     """Refuse a plan that may give other rows each time, by Spark's own account of it."""
-    with engine_words():  # to look at a plan may compute what is constant in it
+    with spark_words():  # to look at a plan may compute what is constant in it
         same = frame._jdf.queryExecution().optimizedPlan().deterministic()
     if not same:
         raise DataError(
@@ -453,6 +438,7 @@ def spark_files(session: Any, table: TableFile, schema: Schema) -> SparkSource:
     """
     if schema.person is not None:
         raise SchemaError(NO_PERSONS)
+    _check_session(session)
     pieces = [(pickle.dumps(piece),) for piece in portions_of(table)]
     cores = int(session.sparkContext.defaultParallelism)
     tasks = min(len(pieces), max(TASKS_PER_CORE * cores, -(-len(pieces) // PIECES_PER_TASK)))
@@ -461,6 +447,19 @@ def spark_files(session: Any, table: TableFile, schema: Schema) -> SparkSource:
     return SparkSource(
         session, frame, reads, schema.encode, names=table.names, types=table.types, check=table.check_unchanged
     )
+
+
+def _check_session(session: Any) -> None:
+    """Refuse what is no session of Spark, or one that was stopped."""
+    try:
+        lives = session.sparkContext._jsc is not None
+    except Exception:  # another object, or a session of Spark Connect
+        lives = False
+    if not lives:
+        raise DataError(
+            "spark= must be a SparkSession of the classic kind (SparkSession.builder.master(...)) that was not "
+            f"stopped, got {type(session).__name__}. Nothing was spent."
+        )
 
 
 class _Pieces:

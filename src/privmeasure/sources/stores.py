@@ -115,7 +115,7 @@ def file_path(place: "str | Path", filesystem: Any = None) -> FilePath:
                 f"filesystem must be a file system of pyarrow, got {type(filesystem).__name__}. One of fsspec becomes "
                 "one: pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(...))."
             )
-        return StorePath(filesystem, str(place))
+        return _on_disk(filesystem, str(place)) or StorePath(filesystem, str(place))
     if isinstance(place, str) and ADDRESS.match(place):
         try:
             system, path = fs.FileSystem.from_uri(place)
@@ -124,8 +124,23 @@ def file_path(place: "str | Path", filesystem: Any = None) -> FilePath:
                 f"The address {place.partition('://')[0]}://... is none that pyarrow knows or can reach. Check it, and "
                 "the settings of the store."
             ) from None
-        return StorePath(system, path)
+        return _on_disk(system, path) or StorePath(system, path)
     return Path(place)
+
+
+def _on_disk(system: Any, path: str) -> Path | None:
+    """Return the path of a file system that is this machine's own, or a folder of it; None for others.
+
+    There links are known as such. pyarrow follows them, so that rows behind one could be counted more than once.
+    """
+    from pyarrow import fs
+
+    if isinstance(system, fs.SubTreeFileSystem):
+        return _on_disk(system.base_fs, str(PurePosixPath(system.base_path, path.lstrip("/"))))
+    if isinstance(system, fs.PyFileSystem) and isinstance(system.handler, fs.FSSpecHandler):
+        protocol = getattr(system.handler.fs, "protocol", ())
+        return Path(path) if "file" in ((protocol,) if isinstance(protocol, str) else protocol) else None
+    return Path(path) if isinstance(system, fs.LocalFileSystem) else None
 
 
 def native_file(path: FilePath) -> Any:

@@ -16,6 +16,7 @@ from privmeasure.counts import Partition
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SchemaError
 from privmeasure.sources.files import open_table
 from privmeasure.sources.folders import check_table, pattern_of
+from privmeasure.sources.stores import StorePath, file_path
 from privmeasure.sources.tables import TableSource
 from privmeasure.tables.writing import write_parts, write_table
 
@@ -107,11 +108,40 @@ def test_every_file_must_be_what_the_schema_declares(tmp_path):
         open_table(f"{tmp_path}/none/*.csv")
 
 
+class Store(pyarrow.fs.FileSystemHandler):
+    """A file system of which nobody knows that it lies on the disk: what readers ask of an object store."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def get_type_name(self):
+        return "store"
+
+    def get_file_info(self, paths):
+        return self.inner.get_file_info(paths)
+
+    def get_file_info_selector(self, selector):
+        return self.inner.get_file_info(selector)
+
+    def open_input_file(self, path):
+        return self.inner.open_input_file(path)
+
+    def normalize_path(self, path):
+        return path
+
+    def _written(self, *_, **__):
+        raise AssertionError("readers write nothing")
+
+    copy_file = create_dir = delete_dir = delete_dir_contents = delete_file = delete_root_dir_contents = _written
+    move = open_append_stream = open_input_stream = open_output_stream = _written
+
+
 def test_a_folder_in_a_store(tmp_path):
     table = rows()
     for name in ("visits.csv", "visits.parquet", "visits.feather", "visits.tsv.gz"):
         write_parts(tmp_path / name, [table], rows_per_file=150)
-    store = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
+    store = pyarrow.fs.PyFileSystem(Store(pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())))
+    assert isinstance(file_path("visits.csv", store), StorePath)
     expected = released(table)
     for name in ("visits.csv", "visits.parquet", "visits.feather", "visits.tsv.gz"):
         ending = name.partition(".")[2]

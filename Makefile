@@ -41,7 +41,7 @@ pictures-app: venv ## what the local page looks like; writes docs/images
 	PICTURES=docs/images $(BIN)/python -m pytest -q -rs tests/unit/app/test_browser.py -k mouse
 
 test-spark: .venv/ready-spark ## a real Spark with several partitions and killed tasks; says loudly if there is no Java
-	$(BIN)/python -m pytest -q -rs tests/laws/test_spark.py tests/unit/sources/test_spark.py tests/unit/releases/test_spark.py
+	$(BIN)/python -m pytest -q -rs tests/laws/test_spark.py tests/unit/sources/test_spark.py tests/unit/releases/test_spark.py tests/unit/sources/test_cluster.py
 
 .venv/ready-spark: .venv/ready
 	command -v java > /dev/null || apt-get install -y openjdk-17-jre-headless || echo "*** NO JAVA: Spark is not tested ***"

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -120,6 +121,48 @@ def spark_session() -> Iterator[Any]:
         yield session
     finally:
         session.stop()
+
+
+HOSTS = ("127.0.0.1", "127.0.0.2")
+"""Two machines, as Spark sees it, which starts no task twice on one: so slow ones are done again nowhere else."""
+
+
+@contextmanager
+def spark_cluster(folder: Path) -> Iterator[str]:
+    """Start a master of Spark and two workers with two cores each, give the master's address, and stop them."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    with socket.socket() as free:
+        free.bind((HOSTS[0], 0))
+        port = free.getsockname()[1]
+    master = f"spark://{HOSTS[0]}:{port}"
+    paths = [str(Path(pm.__file__).parents[1]), str(Path(__file__).parent)]
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_WORKER_DIR": str(folder),
+        "PYTHONPATH": ":".join(paths),
+    }
+    environment |= {"SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable}
+    started = []
+
+    def start(kind: str, *options: object) -> None:
+        command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{kind}", *options, "--webui-port", 0]
+        with (folder / f"{len(started)}.log").open("wb") as log:
+            words = list(map(str, command))
+            started.append(subprocess.Popen(words, env=environment, cwd=folder, stdout=log, stderr=log))
+
+    try:
+        start("master.Master", "--host", HOSTS[0], "--port", port)
+        for host in HOSTS:  # workers ask for their master until it is there
+            start("worker.Worker", master, "--host", host, "--cores", 2, "--memory", "1g")
+        yield master
+    finally:
+        for server in reversed(started):
+            server.terminate()  # a worker ends its executors
+        for server in started:
+            server.wait(60)
 
 
 # ---------------------------------------------------------------------------------------------- tables in databases

@@ -3,6 +3,8 @@
 import os
 import pickle
 import signal
+import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +13,18 @@ import pytest
 
 import privmeasure as pm
 from privmeasure import cli
+from privmeasure.cli.cluster import Cluster
 from privmeasure.errors import ArgumentError, NoRowsError
 from privmeasure.releases import spark as drawing
 from privmeasure.releases.sampling import cut_shares
-from privmeasure.releases.spark import draw_part, plain_cells, sample_on_spark, write_folder
+from privmeasure.releases.spark import (
+    check_address,
+    draw_part,
+    plain_cells,
+    sample_on_spark,
+    write_address,
+    write_folder,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of pandas and of sockets, by PySpark
 
@@ -211,6 +221,55 @@ def test_no_rows_is_said_as_such(spark, tmp_path, monkeypatch) -> None:
     with pytest.raises(NoRowsError, match="facts"):
         write_folder(frame.mapInArrow(fails, frame.schema), tmp_path / "rows.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_while_executors_write_ends_their_work(spark, tree, tmp_path, capfd) -> None:
+    """Not only that of the driver: they went on, and their folder came back after it was removed."""
+    frame = sample_on_spark(tree, 100, session=spark)
+    begun = tmp_path / "begun"
+
+    def slow(batches):
+        begun.touch()
+        for batch in batches:
+            time.sleep(8)
+            yield batch
+
+    def interrupt() -> None:
+        while not begun.exists():
+            time.sleep(0.1)
+        time.sleep(1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    hand = threading.Thread(target=interrupt, daemon=True)
+    hand.start()
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(frame.mapInArrow(slow, frame.schema), tmp_path / "rows.parquet")
+    hand.join()
+    assert capfd.readouterr().err == ""
+    time.sleep(9)
+    assert [path.name for path in tmp_path.iterdir()] == ["begun"]
+    assert spark.range(3).count() == 3
+
+
+def test_an_address_is_looked_at_before_anything_is_spent(spark, tree, tmp_path, monkeypatch) -> None:
+    place = f"file://{tmp_path}/rows.parquet"
+    check_address(spark, place, overwrite=False)
+    frame = sample_on_spark(tree, 100, session=spark)
+    write_address(frame, place)
+    with pytest.raises(FileExistsError, match="exists already"):
+        write_address(frame, place)
+    write_address(frame, place, overwrite=True)
+    assert pq.read_table(tmp_path / "rows.parquet").num_rows == 100
+    (tmp_path / "rows.parquet" / "diary.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="other files"):
+        write_address(frame, place, overwrite=True)
+    assert (tmp_path / "rows.parquet" / "diary.txt").read_text() == "mine"
+    with pytest.raises(OSError, match="does not reach") as caught:
+        check_address(spark, "nowhere://key:secret@bucket/rows.parquet", overwrite=True)
+    assert "secret" not in str(caught.value)
+    monkeypatch.setattr("privmeasure.cli.cluster.path_here", lambda place: None)
+    with pytest.raises(FileExistsError, match="exists already"):
+        Cluster.check_rows(spark, place, overwrite=False)
 
 
 @pytest.mark.parametrize(

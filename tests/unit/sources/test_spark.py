@@ -122,7 +122,24 @@ def test_what_somebody_else_has_persisted_stays_so(spark) -> None:
     assert synth.spent
     assert frame.storageLevel.useMemory
     assert frame.is_cached
+    assert not spark_source(frame, SCHEMA)._persists  # nor is there a second copy
     frame.unpersist()
+
+
+def test_two_fits_of_one_frame_keep_rows_of_their_own(spark, frame) -> None:
+    """Spark knows persisted rows by their plan: the end of one fit let go of those of the other."""
+    held = spark.sparkContext._jsc.getPersistentRDDs
+    before = held().size()
+    one, two = spark_source(frame, SCHEMA), spark_source(frame, SCHEMA)
+    one.count([Partition(())])
+    late = spark_source(frame, SCHEMA)  # made while the first has rows of its own
+    two.count([Partition(())])
+    assert late._persists
+    assert held().size() == before + 2
+    one.close()
+    assert two._frame.storageLevel.useMemory
+    assert counted(two) == in_memory()
+    assert held().size() == before
 
 
 def test_plans_that_give_other_rows_each_time_are_refused(frame) -> None:

@@ -25,6 +25,8 @@ Progress = Callable[[str, float], None]
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at whether an engine has answered, where signals do not end a wait."""
+MOST_THREADS = 1024
+"""Each has counts of its own: memory would end long before the cores that help."""
 QUARTERS = 4
 """Progress is told after each quarter of the rows: four times whatever their number, which may be private."""
 
@@ -33,8 +35,10 @@ def thread_count(threads: int | None) -> int:
     """Return the number of threads to use: as asked, or one for each core that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ArgumentError(f"threads must be a whole number of at least 1 or None (all cores), got {threads!r}.")
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise ArgumentError(
+            f"threads must be a whole number from 1 to {MOST_THREADS} or None (all cores), got {threads!r}."
+        )
     return threads
 
 

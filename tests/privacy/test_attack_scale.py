@@ -257,7 +257,7 @@ def test_a_fork_after_threads_counts_the_same() -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("odd", [0, -1, True, 1.5, "2", "all"])
+@pytest.mark.parametrize("odd", [0, -1, True, 1.5, "2", "all", 99_999_999_999])
 def test_odd_numbers_of_threads_are_refused_before_anything_is_spent(odd: object) -> None:
     with pytest.raises(ArgumentError, match="threads"):
         pm.Synthesizer(SCHEMA, epsilon=1, neighbours="replace", threads=odd)

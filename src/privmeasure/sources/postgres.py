@@ -29,6 +29,7 @@ class PostgresDriver:
         """Return the columns of the result: it is asked for without a row."""
         self._enter()
         try:
+            self._run("SET LOCAL client_encoding = 'UTF8'")  # else names of types may come as bytes
             cursor = self._run(f"SELECT * FROM {self.given} AS given LIMIT 0")
             described = [(column.name, column.type_code, column) for column in cursor.description or ()]
             listed = ", ".join(str(int(code)) for _, code, _ in described) or "0"

@@ -482,3 +482,18 @@ def test_a_query_is_one_statement(bases: Bases, engine: str) -> None:
             fitted(pm.Query(base, query), pm.Schema({"c": pm.Integer(0, 9)}))
     assert base.execute("SELECT count(*) FROM kept").fetchall() == [(0,)]
     base.execute("DROP TABLE kept")
+
+
+@pytest.mark.parametrize("letters", ["SQL_ASCII", "LATIN1", "UTF8"])
+def test_the_letters_of_a_connection_change_nothing(bases: Bases, letters: str) -> None:
+    """Under SQL_ASCII psycopg gives names of types as bytes, which were none that we know."""
+    bases.need("postgres")
+    query = bases.query("postgres", pa.table({"word": ["é", "a", None, "\U0001f600"] * 5}))
+    schema = pm.Schema({"word": pm.Category(["a", "é", "\U0001f600"], nullable=True)})
+    bases.postgres.execute(f"SET client_encoding TO '{letters}'")
+    try:
+        source = query.source(schema)
+        assert sorted(source.count([Partition.of(schema.domain, 3)])[0].counts.tolist())[-4:] == [5, 5, 5, 5]
+        source.close()
+    finally:
+        bases.postgres.execute("SET client_encoding TO 'UTF8'")

@@ -11,6 +11,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -39,6 +40,7 @@ SPARK = "spark"
 PART_ROWS = 1 << 21
 """Rows of a part of the frame, at most: a task of some seconds, and one file if they are written."""
 SHARE = "part int, share binary"
+CASE = "spark.sql.caseSensitive"
 OF_SPARK = re.compile(r"\.?(part-.*\.parquet|_SUCCESS)(\.crc)?")
 """What Spark writes into a folder of Parquet files."""
 
@@ -197,13 +199,25 @@ def write_address(frame: Any, place: str, *, overwrite: bool = False, rows_per_f
         writer.parquet(place)
 
     try:
-        interruptible(write, lambda: session.sparkContext.cancelJobGroup(group))
+        with _case_matters(session):
+            interruptible(write, lambda: session.sparkContext.cancelJobGroup(group))
     except KeyboardInterrupt:
         raise
     except Exception as error:  # of the place or of the cluster: there are public values alone
         if "NoRowsError" in str(error):
             raise NoRowsError(NO_ROWS) from None
         raise OSError(f"Spark could not write the rows ({type(error).__name__}): see its logs.") from None
+
+
+@contextmanager
+def _case_matters(session: Any) -> Iterator[None]:
+    """Let columns that differ in their case alone be two, as they are everywhere else."""
+    before = session.conf.get(CASE)
+    session.conf.set(CASE, "true")
+    try:
+        yield
+    finally:
+        session.conf.set(CASE, before)
 
 
 def check_address(session: Any, place: str, *, overwrite: bool) -> None:

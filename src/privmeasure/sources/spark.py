@@ -54,6 +54,8 @@ ANSWER = "partition int, cell long, rows long"
 PIECE_COLUMNS = "piece binary"
 HELD_ROWS = 1 << 24
 """Rows after which a task hands over the counts of huge partitions: its memory is bounded, and the GROUP BY adds."""
+HELD_BYTES = 1 << 26
+"""Bytes of a frame's rows that a task holds before it encodes them: texts may be long."""
 MOST_TASKS = 4096
 """Tasks of a question at most: each sends a count for every cell that it met, so fewer tasks send less."""
 TASKS_PER_CORE, PIECES_PER_TASK = 3, 64
@@ -405,13 +407,13 @@ class _Blocks:
 
     def __call__(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.Table]":
         held: list[pa.RecordBatch] = []
-        rows = 0
+        rows = size = 0
         for batch in batches:
             held.append(batch)
-            rows += batch.num_rows
-            if rows >= BLOCK:
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= BLOCK or size >= HELD_BYTES:
                 yield self._table(held)
-                held, rows = [], 0
+                held, rows, size = [], 0, 0
         if held:
             yield self._table(held)
 

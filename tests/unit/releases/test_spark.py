@@ -251,6 +251,16 @@ def test_ctrl_c_while_executors_write_ends_their_work(spark, tree, tmp_path, cap
     assert spark.range(3).count() == 3
 
 
+def test_columns_that_differ_in_their_case_are_written(spark, tmp_path) -> None:
+    """They were refused by Spark when the rows were to be written: after epsilon was spent."""
+    schema = pm.Schema({"a": pm.Integer(0, 9), "A": pm.Integer(0, 9)})
+    synth = pm.Synthesizer(schema, epsilon=1, neighbours="add-remove")
+    release = synth.fit(pa.table({"a": [1] * 9, "A": [2] * 9}), insecure_seed=1).release_
+    write_folder(sample_on_spark(release, 10, session=spark), tmp_path / "rows.parquet")
+    assert pq.read_schema(next((tmp_path / "rows.parquet").iterdir())).names == ["a", "A"]
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
+
+
 def test_an_address_is_looked_at_before_anything_is_spent(spark, tree, tmp_path, monkeypatch) -> None:
     place = f"file://{tmp_path}/rows.parquet"
     check_address(spark, place, overwrite=False)

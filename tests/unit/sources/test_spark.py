@@ -100,6 +100,14 @@ def test_huge_partitions_are_handed_over_now_and_then(monkeypatch) -> None:
     assert found[1].counts.tolist() == [1000]
 
 
+def test_long_texts_are_not_held_by_the_block(monkeypatch) -> None:
+    monkeypatch.setattr(counting, "HELD_BYTES", 1000)
+    batches = [pa.record_batch({"c0": ["x" * 400]}) for _ in range(7)]
+    tables = list(counting._Blocks(("ward",))(iter(batches)))
+    assert [table.num_rows for table in tables] == [3, 3, 1]
+    assert {tuple(table.column_names) for table in tables} == {("ward",)}
+
+
 def test_all_questions_see_one_state_and_nothing_stays(spark, tmp_path) -> None:
     pq.write_table(TABLE, tmp_path / "t.parquet")
     frame = spark.read.parquet(str(tmp_path / "t.parquet"))

@@ -101,6 +101,50 @@ def test_types_that_sql_would_read_in_its_own_way(spark, kind: str) -> None:
     assert released(schema, framed(spark, table)) == released(schema, table)
 
 
+ODD = {
+    "number": pa.array([np.nan, np.inf, -np.inf, -0.0, 5e-324, 1e308, None, 5.0]),
+    "exact": pa.array([1, 7, None, -3, 10**17, 0, 2, 3]).cast(pa.decimal128(30, 2)),
+    "large": pa.array([2**63 - 1, -(2**63), 2**53 - 1, 2**53, 2**53 + 1, None, 0, 5]),
+    "text": pa.array([b"a", b"a\0", b"\xff", "é".encode(), b"", None, b"x" * 9999, b"A"]).view(pa.string()),
+    "day": pa.array([0, -719_162, 2_932_896, 2**31 - 1, -(2**31), None, 11_000, -141_428], pa.int32()).cast(
+        pa.date32()
+    ),
+    "moment": pa.array([0, -62_135_596_800, 253_402_300_799, 2**42, -(2**42), None, 1_585_443_600, 10**9])
+    .cast(pa.timestamp("s", "UTC"))
+    .cast(pa.timestamp("us", "UTC")),
+}
+"""Cells of a row each; a partition may have one of them alone."""
+ODD_SCHEMA = pm.Schema(
+    {
+        "number": pm.Number(0, 10, nullable=True),
+        "exact": pm.Number(0, 10, decimals=2, nullable=True),
+        "large": pm.Integer(2**53 - 1000, 2**53, nullable=True),
+        "text": pm.Category(["a", "A", "é", ""], nullable=True),
+        "day": pm.Date("1990-01-01", "2020-12-31", nullable=True),
+        "moment": pm.Datetime("1990-01-01", "2020-12-31", timezone="Europe/Berlin", nullable=True),
+    }
+)
+ZONE, BATCH = "spark.sql.session.timeZone", "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [(ZONE, zone) for zone in ("CTT", "+01:30:30", "UTC+18:00", "Pacific/Apia")]
+    + [(BATCH, "1"), (BATCH, "-1")]
+    + [("spark.sql.ansi.enabled", "false"), ("spark.sql.caseSensitive", "true")]
+    + [("spark.sql.execution.arrow.useLargeVarTypes", "true")],
+)
+def test_settings_of_a_session_change_no_count(spark, setting: str, value: str) -> None:
+    table = pa.table(ODD)
+    frame = framed(spark, table, parts=20)  # most of them empty
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, value)
+    try:
+        assert released(ODD_SCHEMA, frame) == released(ODD_SCHEMA, table)
+    finally:
+        spark.conf.set(setting, before)
+
+
 def test_the_code_of_the_page_runs(spark, tmp_path, monkeypatch) -> None:
     page = Path(__file__).parents[2] / "docs" / "spark.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)

@@ -5,6 +5,7 @@ A link stays: what it leads to is replaced. A pipe or a device has no place to r
 
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -104,7 +105,7 @@ def _holds_only(path: Path, ours: str) -> bool:
 @contextmanager
 def part_folder(path: Path) -> Iterator[Path]:
     """Give a folder beside another's place, to fill it before `put_folder`; what is left of it goes."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part = _unused(path, "part")
     part.mkdir()
     try:
         yield part
@@ -114,7 +115,7 @@ def part_folder(path: Path) -> Iterator[Path]:
 
 def put_folder(part: Path, path: Path, ours: str) -> None:
     """Put a folder that is complete in its place; an older one of the same kind goes."""
-    old = path.with_name(f"{path.name}.{os.getpid()}.old")
+    old = _unused(path, "old")
     if path.is_dir():
         if not _holds_only(path, ours):  # they came into being while we wrote
             raise FileExistsError(
@@ -123,6 +124,11 @@ def put_folder(part: Path, path: Path, ours: str) -> None:
         path.rename(old)
     part.rename(path)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _unused(path: Path, ending: str) -> Path:
+    """Return a name beside a folder's own: in a container a killed process had the same number as this one."""
+    return path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
 
 
 def _target(path: Path) -> Path:

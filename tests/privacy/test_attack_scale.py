@@ -23,6 +23,7 @@ from privmeasure.sources.files import open_table
 from privmeasure.sources.folders import leads_into
 from privmeasure.sources.spark import spark_files
 from privmeasure.sources.stores import file_path
+from privmeasure.tables.writing import write_parts
 
 SCHEMA = pm.Schema({"age": pm.Integer(0, 120, nullable=True), "ward": pm.Category(["A", "B"], nullable=True)})
 CANARY = "canary-8271"
@@ -111,6 +112,16 @@ def test_a_pattern_leaves_no_folder_out_without_a_word(tmp_path) -> None:
         counted(f"{tmp_path}/*/part-0.parquet")
 
 
+def test_relative_places_are_the_same_places(tmp_path, monkeypatch) -> None:
+    table(tmp_path / "a.csv")
+    table(tmp_path / "in" / "b.csv")
+    monkeypatch.chdir(tmp_path)
+    assert counted(".") == counted("**") == 4
+    assert (
+        counted("*.csv") == counted("./*.csv") == counted("in") == counted("in/../in/*.csv") == counted("*/b.csv") == 2
+    )
+
+
 def test_names_with_line_ends_are_names(tmp_path) -> None:
     table(tmp_path / "a\nb.csv")
     table(tmp_path / "c\nd" / "e.csv")
@@ -197,6 +208,17 @@ def test_other_addresses_are_apart() -> None:
     for out in ("s3a://bucket/rows.parquet", "gs://bucket/visits/rows.parquet", "s3a://other/visits/rows.parquet"):
         Cluster("spark").check("s3://bucket/visits", out, kept=True)
     Cluster("spark").check("abfs://one@account/visits", "abfss://two@account/visits/rows.parquet", kept=True)
+
+
+def test_what_a_killed_process_left_is_in_nobodys_way(tmp_path) -> None:
+    """In a container processes have the same few numbers: the next one failed, after epsilon was spent."""
+    for ending in ("part", "old"):
+        left = tmp_path / f"rows.csv.{os.getpid()}.{ending}"
+        left.mkdir()
+        (left / "part-00000.csv").write_text("half")
+    for rows in (3, 2):
+        write_parts(tmp_path / "rows.csv", [pa.table({"a": list(range(rows))})], rows_per_file=1, overwrite=True)
+        assert len(list((tmp_path / "rows.csv").iterdir())) == rows
 
 
 # ------------------------------------------------------------------------------------------------------------ threads

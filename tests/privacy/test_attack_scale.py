@@ -135,6 +135,16 @@ def test_a_column_that_two_folders_name_is_refused(tmp_path) -> None:
     assert CANARY not in str(caught.value)
 
 
+def test_folders_that_name_a_column_are_read_whatever_its_name(tmp_path) -> None:
+    """One that began with an underscore was left out; and one that said all needed a first column that is no list."""
+    for name in ("ward=A", "_ward=A"):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"items": [[1], [2]], "age": [3, 4]}), tmp_path / name / "a.parquet")
+        schema = pm.Schema({name[:-2]: pm.Category(["A", "B"]), "items": pm.Drop(), "age": pm.Drop()})
+        synth = pm.Synthesizer(schema, epsilon=1, neighbours="replace").fit(f"{tmp_path}/{name[0]}*/*", insecure_seed=1)
+        assert int(synth.release_.measure.mass.sum()) == 2
+
+
 @pytest.mark.parametrize(
     ("pattern", "inside", "outside"),
     [

@@ -192,13 +192,21 @@ class FileOfFolder:
         """Yield columns, of the file or of its folders. Nothing is kept."""
         import pyarrow as pa
 
-        own = [name for name in columns if name not in self._values] or list(self._file.names[:1])
+        own = [name for name in columns if name not in self._values] or [self._any_column()]
         with without_values(*self._place):
             for piece in self._file.batches(own, progress=progress, unread=unread):
                 cells = {name: piece.column(name) for name in own}  # private: whoever asked for them encodes them
                 for name, value in self._values.items():
                     cells[name] = pa.repeat(_cell(value), piece.num_rows)
                 yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
+
+    def _any_column(self) -> str:
+        """Return a column that can be read, where folders say all that is asked for: its cells only tell of rows."""
+        from pyarrow.types import is_nested
+
+        types = self._file.types or (None,) * len(self._file.names)
+        plain = (name for name, kind in zip(self._file.names, types, strict=True) if not (kind and is_nested(kind)))
+        return next(plain, self._file.names[0])
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not the one that was opened."""
@@ -230,8 +238,9 @@ def leads_into(pattern: str, folder: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Say whether a path from a folder begins, or goes on, with a dot or an underscore."""
-    return any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
+    """Say whether a path from a folder begins, or goes on, with a dot or an underscore; not _year=2020, as in Spark."""
+    parts = PurePosixPath(name).parts
+    return any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in parts)
 
 
 def is_table(name: str) -> bool:

@@ -41,8 +41,8 @@ PART_ROWS = 1 << 21
 """Rows of a part of the frame, at most: a task of some seconds, and one file if they are written."""
 SHARE = "part int, share binary"
 CASE = "spark.sql.caseSensitive"
-OF_SPARK = re.compile(r"\.?(part-.*\.parquet|_SUCCESS)(\.crc)?")
-"""What Spark writes into a folder of Parquet files."""
+OF_SPARK = re.compile(r"\.?(part-.*\.parquet|_SUCCESS)(\.crc)?|_temporary|\.spark-staging.*")
+"""What Spark writes into a folder of Parquet files, and what is left of that if it is killed."""
 
 
 def sample_on_spark(

@@ -268,7 +268,9 @@ def test_an_address_is_looked_at_before_anything_is_spent(spark, tree, tmp_path,
     write_address(frame, place)
     with pytest.raises(FileExistsError, match="exists already"):
         write_address(frame, place)
+    (tmp_path / "rows.parquet" / "_temporary").mkdir()  # of one that was killed
     write_address(frame, place, overwrite=True)
+    assert not (tmp_path / "rows.parquet" / "_temporary").exists()
     assert pq.read_table(tmp_path / "rows.parquet").num_rows == 100
     (tmp_path / "rows.parquet" / "diary.txt").write_text("mine")
     with pytest.raises(FileExistsError, match="other files"):

@@ -35,6 +35,9 @@ SETTINGS = {
     "spark.executor.memory": "700m",
     "spark.sql.shuffle.partitions": "2",
     "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.broadcast.compress": "false",
+    "spark.shuffle.compress": "false",
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
     "spark.speculation.quantile": "0.3",
@@ -97,8 +100,11 @@ def same_counts_after_a_loss(spark) -> bool:
     return bool((found == np.bincount(JOINT.axes[0].index(SCHEMA.encode(TABLE)), minlength=JOINT.size)).all())
 
 
-def keyless(spark, folder: Path) -> bool:
-    """Fit with a key of the system's, and look for it in all that the cluster has written."""
+def keyless(spark, folder: Path) -> list[bool]:
+    """Fit with a key of the system's, and look for it in all that the cluster has written.
+
+    Says whether there was one, whether the fit is in the log of events, and whether the key is nowhere.
+    """
     secrets, made = [], Key.__init__
 
     def key(self, secret, **options):
@@ -111,7 +117,7 @@ def keyless(spark, folder: Path) -> bool:
     texts = [form for s in secrets for form in (s, s.hex().encode(), base64.b64encode(s), repr(s).encode())]
     files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
     seen = any(b"privmeasure: counts of cells" in content for content in files)
-    return len(secrets) == 1 and seen and not any(text in content for text in texts for content in files)
+    return [len(secrets) == 1, seen, not any(text in content for text in texts for content in files)]
 
 
 def main(master: str, folder: Path) -> None:

@@ -22,8 +22,8 @@ def test_slow_tasks_lost_executors_and_what_a_cluster_keeps(tmp_path) -> None:
     environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
     with spark_cluster(tmp_path) as master:
         command = [sys.executable, "-W", "ignore", str(script), master, str(tmp_path)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert {"fit 1", "write 1"} <= set(found.pop("tries"))  # each was tried a second time, before the first had ended
-    assert found == {"release": True, "rows": True, "loss": True, "keyless": True}
+    assert found == {"release": True, "rows": True, "loss": True, "keyless": [True, True, True]}

@@ -54,7 +54,7 @@ ANSWER = "partition int, cell long, rows long"
 PIECE_COLUMNS = "piece binary"
 HELD_ROWS = 1 << 24
 """Rows after which a task hands over the counts of huge partitions: its memory is bounded, and the GROUP BY adds."""
-HELD_BYTES = 1 << 26
+BLOCK_SIZE = 1 << 26
 """Bytes of a frame's rows that a task holds before it encodes them: texts may be long."""
 MOST_TASKS = 4096
 """Tasks of a question at most: each sends a count for every cell that it met, so fewer tasks send less."""
@@ -411,7 +411,7 @@ class _Blocks:
         for batch in batches:
             held.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
-            if rows >= BLOCK or size >= HELD_BYTES:
+            if rows >= BLOCK or size >= BLOCK_SIZE:
                 yield self._table(held)
                 held, rows, size = [], 0, 0
         if held:

@@ -101,7 +101,7 @@ def test_huge_partitions_are_handed_over_now_and_then(monkeypatch) -> None:
 
 
 def test_long_texts_are_not_held_by_the_block(monkeypatch) -> None:
-    monkeypatch.setattr(counting, "HELD_BYTES", 1000)
+    monkeypatch.setattr(counting, "BLOCK_SIZE", 1000)
     batches = [pa.record_batch({"c0": ["x" * 400]}) for _ in range(7)]
     tables = list(counting._Blocks(("ward",))(iter(batches)))
     assert [table.num_rows for table in tables] == [3, 3, 1]

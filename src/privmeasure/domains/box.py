@@ -55,7 +55,7 @@ class Box:
 
     def diameter(self, level: int) -> float:
         """Return max_i w_i 2^-k_i."""
-        return max(w * 2.0**-k for w, k in zip(self.weights, self.cuts(level), strict=True))
+        return _widest(self.weights, level)
 
     def radius(self, level: int) -> float:
         """Return half the diameter: centres are midpoints."""
@@ -169,6 +169,14 @@ class Box:
         """Return where each cell lies along every axis, counted from the low end."""
         return np.stack(_interleaving(self.weights, level).split(cells.view(np.int64)), axis=1)
 
+    def __eq__(self, other: object) -> bool:
+        """Say whether bounds and weights are the same: what was computed for one box then serves the other."""
+        return type(other) is type(self) and (self.bounds, self.weights) == (other.bounds, other.weights)
+
+    def __hash__(self) -> int:
+        """Return a hash of bounds and weights."""
+        return hash((self.bounds, self.weights))
+
     def __repr__(self) -> str:
         """Show what was given."""
         return f"Box({list(self.bounds)!r}, weights={list(self.weights)!r})"
@@ -186,6 +194,11 @@ class _Axes:
     """Binary digits of a position inside a cell."""
     widths: Floats
     """The steps of these positions."""
+
+
+@lru_cache(maxsize=1024)  # a plan asks a thousand times
+def _widest(weights: tuple[float, ...], level: int) -> float:
+    return max(w * 2.0**-k for w, k in zip(weights, _interleaving(weights, level).cuts, strict=True))
 
 
 @lru_cache(maxsize=256)

@@ -11,8 +11,12 @@ from privmeasure.domains.line import Integers, nearest_integers
 from privmeasure.domains.scales import Even, Reading, Scale
 from privmeasure.errors import ArgumentError
 
-MOST_STEPS = 1 << 20
-"""Whole numbers; with more of them there is no difference to `Integers` that anyone could see."""
+MOST_STEPS = 1 << 31
+"""Whole numbers: a product of two of them is exact in 64 bits. Wider ranges stay `Integers`, in padded blocks."""
+FEWER_STEPS = 1 << 20
+"""The most of them in releases that do not say otherwise."""
+EXACT_BITS = 53
+"""Of a double: engines compute with these."""
 
 
 class Steps(Integers):
@@ -33,7 +37,7 @@ class Steps(Integers):
     """
 
     def __init__(self, low: int, high: int) -> None:
-        """Take public bounds, both included, at most 2^20 - 1 apart."""
+        """Take public bounds, both included, at most 2^31 - 1 apart."""
         super().__init__(low, high)
         if self.count > MOST_STEPS:
             raise ArgumentError(f"Steps are at most {MOST_STEPS:,} integers, got {self.count:,}. Use Integers.")
@@ -56,9 +60,11 @@ class Steps(Integers):
         parts: Words = np.minimum((offsets << cut) // max(self.high - self.low, 1), (1 << cut) - 1)
         return (parts << below).view(np.uint64)
 
-    def scale(self, level: int, readings: Sequence[Reading]) -> Scale:
-        """Return equal parts of the range; (v - low) 2^j is below 2^53, so that its quotient has the right floor."""
+    def scale(self, level: int, readings: Sequence[Reading]) -> Scale | None:
+        """Return equal parts of the range, if (v - low) 2^j is below 2^53: its quotient then has the right floor."""
         cut = min(level, self.cuts)
+        if cut + self.cuts > EXACT_BITS:
+            return None
         parts = Even(self._nearest(readings), self.low, 2.0**cut, max(self.high - self.low, 1), cut)
         return self._dealt(parts, level)
 

@@ -7,16 +7,18 @@ DEEPEST = 40
 """Cells of a column are never finer than this level."""
 
 
-def column_space(factor: Domain) -> Domain:
+def column_space(factor: Domain, most_steps: int = MOST_STEPS) -> Domain:
     """Return the space that a factor of a table is measured on: whole numbers are cut at equal parts of their range.
+
+    At most `most_steps` of them: a release says how many.
 
     Examples:
         >>> column_space(Nullable(Integers(0, 120)))
         Nullable(Steps(0, 120))
     """
     if isinstance(factor, Nullable):
-        return Nullable(column_space(factor.domain))
-    if type(factor) is Integers and factor.count <= MOST_STEPS:
+        return Nullable(column_space(factor.domain, most_steps))
+    if type(factor) is Integers and factor.count <= most_steps:
         return Steps(factor.low, factor.high)
     return factor
 

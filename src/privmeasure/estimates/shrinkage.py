@@ -204,6 +204,29 @@ def shrink_inside(
     return result
 
 
+def shrink_list(leaves: Floats, variance: Floats, alike: Bools) -> Floats:
+    """Return the masses of values without order, those that are `alike` drawn towards their mean as noise explains.
+
+    Where noise is larger than most of the masses, what differs from the mean is mostly noise, and cutting off what is
+    negative would keep the half of it that is positive.
+
+    Guarantee:  privacy   post-processing: reads released values alone
+
+    Examples:
+        >>> masses = np.array([90.0, 30.0, -20.0, 60.0, 0.0])
+        >>> shrink_list(masses, np.full(5, 1000.0), np.array([True] * 4 + [False])).round(1)
+        array([67.3, 34.5,  7.3, 50.9,  0. ])
+    """
+    count = int(alike.sum())
+    if count < 3:
+        return leaves
+    mean = float(leaves[alike].mean())
+    signal = float(((leaves[alike] - mean) ** 2).sum())
+    noise = float(variance[alike].sum()) * (count - 1) / count
+    factor = max(0.0, 1.0 - noise / signal) if signal > 0 else 0.0
+    return np.where(alike, mean + factor * (leaves - mean), leaves)
+
+
 def forecasts(
     mass: Mass, level: int, domain: Domain, exists: Sequence[Bools] | None = None
 ) -> Iterator[tuple[Floats, Floats]]:

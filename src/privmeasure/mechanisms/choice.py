@@ -158,10 +158,10 @@ class TruePairs:
         plan = self._plan
         small = [self._true(t, self._score_sides) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
         tree = self._tree(small, key)
-        pairs = [self._noisy(t, 0, plan.tree_scale, key, place) for place, t in enumerate(tree)]
+        pairs = self._measured(tree, 0, plan.tree_budget, key, 0)
         if plan.extra_pairs:
             extra = self._extra(small, tree, pairs, key)
-            pairs += [self._noisy(t, 1, plan.extra_scale, key, len(tree) + i) for i, t in enumerate(extra)]
+            pairs += self._measured(extra, 1, plan.extra_budget, key, len(tree))
         return tuple(pairs)
 
     # ------------------------------------------------------------------------------------------------- the choice
@@ -272,11 +272,15 @@ class TruePairs:
         table = self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
         return np.asarray(merge_groups(table, rows, columns), np.int64)
 
+    def _cells(self, t: int, layer: int) -> int:
+        """Return how many cells the table of a pair has: public."""
+        (_, rows), (_, columns) = self._groups(t, self._sides(t, layer))
+        return len(rows) * len(columns)
+
     def _price(self, t: int, layer: int) -> int:
         """Return what the noise of its table would take off a pair's worth: public."""
-        (_, rows), (_, columns) = self._groups(t, self._sides(t, layer))
         scale = (self._plan.tree_scale, self._plan.extra_scale)[layer]
-        return round(self._tuning.noise_price * len(rows) * len(columns) * scale)
+        return round(self._tuning.noise_price * self._cells(t, layer) * scale)
 
     @property
     def _score_sides(self) -> tuple[int, int]:
@@ -294,6 +298,17 @@ class TruePairs:
         (i, j), ((_, rows), (_, columns)) = self._names[t], self._groups(t, self._score_sides)
         code = sample[i] * np.uint16(len(columns)) + sample[j]
         return np.bincount(code, minlength=len(rows) * len(columns)).reshape(len(rows), -1).astype(np.float64)
+
+    def _measured(self, chosen: Sequence[int], layer: int, budget: Fraction, key: Key, first: int) -> list[Pair]:
+        """Return the chosen pairs with noise, places from `first` on: (pairs * budget)-DP, as their budgets sum to it.
+
+        Which budget a table gets follows from its cells and those of the others chosen: earlier releases fixed them.
+        """
+        scales = self._plan.pair_scales(budget, [self._cells(t, layer) for t in chosen])
+        places = range(first, first + len(chosen))
+        return [
+            self._noisy(t, layer, scale, key, place) for t, scale, place in zip(chosen, scales, places, strict=True)
+        ]
 
     def _noisy(self, t: int, layer: int, scale: Fraction, key: Key, place: int) -> Pair:
         """Return a chosen pair with noise: (D / scale)-DP, as its table changes by at most D in l_1."""

@@ -23,6 +23,7 @@ import numpy as np
 from privmeasure.conditions.sets import Fact, apart
 from privmeasure.counts import Axis, Partition, Source
 from privmeasure.domains import Bools, Domain, Product, check_own
+from privmeasure.domains.steps import MOST_STEPS
 from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.consistency import distribute, signed
@@ -35,7 +36,7 @@ from privmeasure.estimates.linear import (
     total_estimate,
     uneven_difference_variances,
 )
-from privmeasure.estimates.shrinkage import shrink_inside
+from privmeasure.estimates.shrinkage import shrink_inside, shrink_list
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.choice import RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
@@ -70,6 +71,9 @@ EXACT = 1e-6
 
 Were it a number of its own, the counts of many rows with much noise would vanish beside it in the rounding of doubles.
 """
+
+ROUNDING_ROOM = 0.98
+"""How much of the way that the last estimate may be from the first is gone, at most, before masses are rounded."""
 
 Masks = Callable[[int], Sequence[Bools]]
 """For a level, sets of its cells."""
@@ -206,6 +210,8 @@ class ColumnTree:
             law=self.law,
             why=self.why,
             list_room=self.tuning.list_room if any(map(is_listed, varied)) else 1,
+            pair_power=pairs.power,
+            most_steps=MOST_STEPS,
             memory_bytes=12 * pair_cells(varied, pairs.sides[0], self.tuning)  # 12 bytes per cell of every pair
             + sum(column.memory_bytes for column in columns),
         )
@@ -338,7 +344,7 @@ class ColumnTree:
         variances: Mapping[int, float],
         total: tuple[float, float],
     ) -> CellMeasure:
-        """Return a column as all that was measured says it, or as it is if that is too far from it: post-processing.
+        """Return a column as all that was measured says it, or as near to that as may be: post-processing.
 
         Guarantee:  accuracy  T8 of docs/mathematics.md
         """
@@ -354,6 +360,11 @@ class ColumnTree:
             there,
             list(_margins(j, ranks, pairs, self.law)),
         )
+        if is_listed(space):
+            alike = there.copy()
+            if (missing := missing_cell(space, depth)) is not None:
+                alike[missing] = False
+            leaves = shrink_list(leaves, np.full(len(leaves), variances[depth]), alike)
         root, prepared = np.full(1, mass.sum()), splits(leaves)
         if len(levels) > 1 and not is_listed(space):
             coarse = levels[-2]
@@ -361,8 +372,12 @@ class ColumnTree:
             noise = uneven_difference_variances(variances, depth, exists)
             prepared = shrink_inside(prepared, noise, upper, space, exists)
         refined = distribute(root, prepared, signed, exists)
-        if cells_apart(space, depth, (refined - mass).astype(np.float64)) > leeway(column.plan):
-            return column
+        allowed = leeway(column.plan)
+        if (moved := cells_apart(space, depth, (refined - mass).astype(np.float64))) > allowed:
+            part_way = mass + max(ROUNDING_ROOM * allowed, 0.0) / moved * (refined - mass)
+            refined = distribute(root, splits(part_way), signed, exists)
+            if cells_apart(space, depth, (refined - mass).astype(np.float64)) > allowed:
+                return column
         cells = np.flatnonzero(refined)
         return replace(column, cells=cells.astype(np.uint64), mass=refined[cells])
 

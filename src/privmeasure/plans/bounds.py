@@ -197,7 +197,7 @@ def difference_variances(scales: Scales, depth: int, *, blue: bool, law: LawName
     return [0.0] + [2 * variance for variance in level_variances(measured, depth, blue=blue)[1:]]
 
 
-@lru_cache(maxsize=256)  # a box is its own key: plans ask for the same cuts again and again
+@lru_cache(maxsize=256)  # plans ask for the same cuts again and again
 def box_cuts(domain: Box, depth: int) -> tuple[tuple[int, int, float, int], ...]:
     """Return each level j with the axis that it cuts, R_j, and how often the axis is cut from j on.
 

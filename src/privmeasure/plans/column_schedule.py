@@ -11,8 +11,9 @@ from fractions import Fraction
 
 from privmeasure.domains import Categories, Domain, Finite, Nullable
 from privmeasure.domains.traits import finest_level
-from privmeasure.noise.law import LARGEST_SCALE, LawName
+from privmeasure.noise.law import LARGEST_SCALE, SMALLEST_SCALE, LawName
 from privmeasure.plans.bounds import t2
+from privmeasure.plans.columns import table_weight
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.schedule import choose_depth, level_weights, split_budget
 from privmeasure.plans.tuning import Shares, Tuning
@@ -24,6 +25,8 @@ MOST_PAIR_CELLS = 1 << 24
 Tables of 2 by 2 are the smallest: beyond 2896 columns these are more, at most 2^25.
 """
 
+NARROW_PAIRS = 3
+"""Pairs that are bought however few the rows are: tables of up to four columns are joined."""
 COLUMN_PATIENCE = 1.2
 """How many times the least T2 of all ways to measure a column that of the way that is taken may be."""
 STATED, LISTED_STATED = 1.4, 1.25
@@ -132,7 +135,7 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     x = float(privacy.signal(privacy.budget / k, rows))
     fewer = tuning.usual_rows / max(x, 1.0)
     columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
-    choice = _share(tuning.selection_share, tuning.selection_slope, fewer) if k > 2 else 0.0
+    choice = tuning.selection_share if k > 2 else 0.0
     wanted = {0: columns, 1: choice, 2: 1 - columns - choice} if k > 1 else {0: 1.0}
     shares = split_budget(privacy.budget - size, {i: share for i, share in wanted.items() if share > 0})
     each = split_budget(shares[0], weights)
@@ -158,6 +161,7 @@ class Pairs:
     tree_budget: Fraction
     extra_budget: Fraction
     sides: tuple[int, int]
+    power: float = 0.0
 
 
 def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: int, *, tuning: Tuning) -> Pairs:
@@ -165,7 +169,7 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
     k, none = len(spaces), Fraction(0)
     if k < 2:
         return Pairs(0, 0, none, none, none, (0, 0))
-    fewest = min(k - 1, math.ceil(tuning.fewest_pairs * k))
+    fewest = min(k - 1, max(math.ceil(tuning.fewest_pairs * k), NARROW_PAIRS))
     tree = min(k - 1, max(fewest, int(privacy.afford(split.pairs, rows, tuning.pair_rows))))
     most = min(int(tuning.most_extra * k), k * (k - 1) // 2 - tree) if tree == k - 1 else 0
     ratio = tuning.extra_weight
@@ -182,6 +186,9 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
         for e, r in zip(each, (tuning.tree_rows, tuning.extra_rows), strict=True)
     ]
     side = most_groups(spaces, min(max(wanted[0], 2), tuning.most_groups), tuning)
+    # however the cells of the tables come out: no budget is further from the mean than this
+    apart = Fraction(table_weight(tuning.list_room * side * side, tuning.pair_power), table_weight(1, 0.0))
+    extremes = [privacy.scale(e * ratio) for e in each for ratio in (apart, 1 / apart)]
     return Pairs(
         tree=tree,
         extra=extra,
@@ -189,6 +196,7 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
         tree_budget=budget,
         extra_budget=each[1] if extra else none,
         sides=(side, min(max(wanted[1], 2), side) if extra else 0),
+        power=tuning.pair_power if SMALLEST_SCALE <= min(extremes) <= max(extremes) <= LARGEST_SCALE else 0.0,
     )
 
 

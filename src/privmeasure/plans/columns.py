@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from privmeasure.domains.steps import FEWER_STEPS, MOST_STEPS
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
 from privmeasure.noise.law import LAPLACE, LawName, facts_of
@@ -27,6 +28,8 @@ from privmeasure.rounding import TINY
 
 MOST_COLUMNS = 4096
 """More columns are a mistake, or a hand-edited file."""
+MOST_PAIR_POWER = 0.9
+"""Of cells in the weights of budgets: beyond, small tables would have more noise in all than large ones."""
 DEEPEST_COLUMN = 22
 """The deepest level of a column: a file of finer cells would not be read again, nor would memory hold them."""
 MOST_LISTED = 1 << 28
@@ -41,7 +44,8 @@ class ColumnPlan:
     own. A column with a single value costs nothing. `pair_sides` are the sides of a square table of the tree, and of an
     extra table: a column has at most so many groups of its values there, a list of values more where its partner has
     fewer, and `list_room` times as many on top of it. No table has more cells than these squares, or with a list
-    `list_room` times as many.
+    `list_room` times as many. Pairs of one kind share their budgets by (cells of their tables)^`pair_power`; e_t and
+    e_x are the means. Whole numbers are cut at equal parts of their range where they are at most `most_steps`.
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x
     Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x <= epsilon, in exact fractions
@@ -67,6 +71,8 @@ class ColumnPlan:
     law: LawName = LAPLACE
     why: str = ""
     list_room: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 1
+    pair_power: Annotated[float, msgspec.Meta(ge=0, le=MOST_PAIR_POWER)] = 0.0
+    most_steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEPS)] = FEWER_STEPS
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -131,13 +137,21 @@ class ColumnPlan:
 
     @property
     def tree_scale(self) -> Fraction:
-        """The noise scale of the tables of the tree; 0 where there are none."""
+        """The noise scale of a table of the tree that has the mean budget; 0 where there are none."""
         return self.privacy.scale(self.tree_budget) if self.tree_pairs else Fraction(0)
 
     @property
     def extra_scale(self) -> Fraction:
-        """The noise scale of the extra tables; 0 where there are none."""
+        """The noise scale of an extra table that has the mean budget; 0 where there are none."""
         return self.privacy.scale(self.extra_budget) if self.extra_pairs else Fraction(0)
+
+    def pair_scales(self, budget: Fraction, cells: Sequence[int]) -> list[Fraction]:
+        """Return the noise scales of tables of one kind with so many cells, whose mean budget is given.
+
+        Guarantee:  privacy   their budgets sum to `len(cells) * budget`, in exact fractions
+        """
+        weights = [table_weight(size, self.pair_power) for size in cells]
+        return [self.privacy.scale(budget * len(cells) * weight / sum(weights)) for weight in weights]
 
     @property
     def pair_cells(self) -> tuple[int, int]:
@@ -176,14 +190,19 @@ class ColumnPlan:
         fixed. It may exceed 1: noisy tables have negative cells. A table that was made consistent has no bound but
         this and its own distance from the noisy table, which can be computed.
 
-        Notation:   m cells at most, noise of scale s, n true rows, N released rows: `rows`, xi the noise
-                    (m s + rows_error) / (2 N)
-        Guarantee:  | noisy/N - true/n |_1 <= (|xi|_1 + |N - n|) / N, and E|xi|_1 <= m s given all earlier releases:
+        Notation:   m cells at most, noise of scale s for the mean budget, n true rows, N released rows: `rows`, xi the
+                    noise, p `pair_power`; r = 1 for a single pair
+                    (r m s + rows_error) / (2 N), r = 1.001 * 2^(p/2)
+        Guarantee:  | noisy/N - true/n |_1 <= (|xi|_1 + |N - n|) / N, and E|xi|_1 <= r m s given all earlier releases:
                     docs/proofs/selection.md
         """
+        kinds = (self.tree_pairs, self.tree_scale), (self.extra_pairs, self.extra_scale)
         tree, extra = (
-            (cells * facts_of(self.law, scale).size + self.rows_error) / (2 * self.rows) if scale else 0.0
-            for cells, scale in zip(self.pair_cells, (self.tree_scale, self.extra_scale), strict=True)
+            (uneven(self.pair_power, pairs) * cells * facts_of(self.law, scale).size + self.rows_error)
+            / (2 * self.rows)
+            if pairs
+            else 0.0
+            for cells, (pairs, scale) in zip(self.pair_cells, kinds, strict=True)
         )
         return tree, extra
 
@@ -297,7 +316,7 @@ class ColumnPlan:
         )
         lines += [
             f"measured   {f'{what}: {number}':<18}  {self.privacy.unit} {float(number * budget):<7.4g} "
-            f"noise scale {float(scale):.3g} on at most {cells:,} cells each"
+            f"noise scale {'about ' * (self.pair_power > 0)}{float(scale):.3g} on at most {cells:,} cells each"
             for what, number, budget, scale, cells in kinds
             if number
         ]
@@ -324,6 +343,27 @@ class ColumnPlan:
             )
         lines.append("guarantee  nothing is promised for the joint distribution: each column has its own guarantee")
         return lines
+
+
+def table_weight(cells: int, power: float) -> int:
+    """Return the weight of the budget of a table: about cells^power, and never less for more cells.
+
+    Cells are rounded down to half octaves, so that many tables share one noise scale.
+
+    Examples:
+        >>> [table_weight(cells, 0.3) for cells in (4, 5, 64, 256)], table_weight(64, 0.0)
+        ([1552, 1552, 3566, 5405], 1024)
+    """
+    half_octaves = (cells * cells).bit_length() - 1
+    return round(1024 * 2 ** (power * half_octaves / 2))
+
+
+def uneven(power: float, pairs: int) -> float:
+    """Return how many times the cells of the largest table the cells of any table are, each counted by its noise.
+
+    Weights of neighbouring half octaves differ by 2^(power/2), and by a thousandth that rounding may add.
+    """
+    return 1.001 * 2 ** (power / 2) if power and pairs > 1 else 1.0
 
 
 def _listed_cells(columns: Sequence[Plan]) -> int:

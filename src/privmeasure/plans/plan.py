@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from privmeasure.domains import Domain
+from privmeasure.domains.steps import FEWER_STEPS
 from privmeasure.errors import ReleaseFileError
 from privmeasure.noise.law import LAPLACE, LawName
 from privmeasure.notebook import html_words
@@ -207,7 +208,7 @@ def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:
         raise ReleaseFileError(f"a field of the plan has a wrong type: {error}") from None
 
 
-USUAL_FIELDS = (("law", LAPLACE), ("why", ""), ("list_room", 1))
+USUAL_FIELDS = (("law", LAPLACE), ("why", ""), ("list_room", 1), ("pair_power", 0.0), ("most_steps", FEWER_STEPS))
 """What files leave out: older ones do not have it."""
 
 

@@ -370,7 +370,7 @@ class ColumnsMeasure:
         parts = list(
             zip(files.describe_parts(header["parts"]), files.separate_parts(header["parts"], table), strict=True)
         )
-        spaces = [column_space(factor) for factor in space.factors]
+        spaces = [column_space(factor, plan.most_steps) for factor in space.factors]
         columns, rest = read_columns(spaces, plan, header["recipe"], header["private"], parts)
         if len(header["ranks"]) != len(columns):
             raise ReleaseFileError("every column must have its ranks")

@@ -1,7 +1,6 @@
 """A release of columns in a file: what its header says, and its parts. Everything that is read is checked."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -103,8 +102,11 @@ def read_pairs(plan: ColumnPlan, ranks: Sequence[Groups], parts: Sequence[Descri
         if (len(pair.first_groups), len(pair.second_groups)) != (sizes[pair.first], sizes[pair.second]):
             raise ReleaseFileError("a pair must give every rank cell of its columns a group")
     names = {frozenset((pair.first, pair.second)) for pair in pairs}
-    wanted: list[Fraction] = [plan.tree_scale] * plan.tree_pairs + [plan.extra_scale] * plan.extra_pairs
-    if sorted(pair.scale for pair in pairs) != sorted(wanted) or len(names) < len(pairs):
+    cells = [pair.noisy.size for pair in pairs]
+    tree, extra = cells[: plan.tree_pairs], cells[plan.tree_pairs :]
+    wanted = plan.pair_scales(plan.tree_budget, tree) + plan.pair_scales(plan.extra_budget, extra)
+    fits = (len(tree), len(extra)) == (plan.tree_pairs, plan.extra_pairs) and [pair.scale for pair in pairs] == wanted
+    if not fits or len(names) < len(pairs):
         raise ReleaseFileError("the pairs must be different, and those of the plan")
     return pairs
 

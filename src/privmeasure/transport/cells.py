@@ -7,6 +7,7 @@ rounding to whole numbers can cost is added.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 
 import numpy as np
@@ -103,7 +104,11 @@ def corner_distance(domain: Box, level: int) -> float:
         >>> corner_distance(Box([(0, 1)] * 3), 0), corner_distance(Box([(0, 1)]), 2)
         (0.75, 0.125)
     """
-    sides = sorted(w * 2.0**-k for w, k in zip(domain.weights, domain.cuts(level), strict=True))
+    return _corner(tuple(sorted(w * 2.0**-k for w, k in zip(domain.weights, domain.cuts(level), strict=True))))
+
+
+@lru_cache(maxsize=256)
+def _corner(sides: tuple[float, ...]) -> float:
     total, low = 0.0, 0.0
     for i, high in enumerate(sides):  # between two sides, P(max <= t) is a power of t
         power, longer = len(sides) - i, math.prod(sides[i] / side for side in sides[i:])

@@ -12,7 +12,8 @@ from privmeasure.testing import check_domain
 
 
 @pytest.mark.parametrize(
-    ("low", "high"), [(0, 0), (5, 6), (-3, 4), (0, 8), (0, 7), (0, 120), (-17, 200), (0, 2**20 - 1)]
+    ("low", "high"),
+    [(0, 0), (5, 6), (-3, 4), (0, 8), (0, 7), (0, 120), (-17, 200), (0, 2**20 - 1), (-7, 2 * 10**8), (0, 2**31 - 1)],
 )
 def test_steps_are_a_domain(low: int, high: int) -> None:
     check_domain(Steps(low, high))
@@ -42,12 +43,13 @@ def test_padded_integers_are_not_equal_bins() -> None:
 def test_steps_in_a_file() -> None:
     assert from_json(Steps(3, 9).to_json()).to_json() == Steps(3, 9).to_json()
     with pytest.raises(ArgumentError, match="Use Integers"):
-        Steps(0, 2**20)
+        Steps(0, 2**31)
 
 
 def test_spaces() -> None:
     assert isinstance(column_space(Integers(0, 9)), Steps)
-    assert type(column_space(Integers(0, 2**20))) is Integers
+    assert type(column_space(Integers(0, 2**31))) is Integers
+    assert type(column_space(Nullable(Integers(0, 2**20)), 2**20).domain) is Integers  # as in files of old
     assert repr(column_space(Nullable(Integers(0, 9)))) == "Nullable(Steps(0, 9))"
     box = Box([(0, 1)])
     assert column_space(box) is box

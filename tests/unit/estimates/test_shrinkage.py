@@ -12,7 +12,16 @@ from privmeasure.estimates import shrinkage
 from privmeasure.estimates.consistency import distribute, signed
 from privmeasure.estimates.linear import existing, total_estimate, uneven_difference_variances
 from privmeasure.estimates.passes import up_pass
-from privmeasure.estimates.shrinkage import FEWEST, forecasts, group_factors, octaves, shrunk, shrunk_leaves, slopes
+from privmeasure.estimates.shrinkage import (
+    FEWEST,
+    forecasts,
+    group_factors,
+    octaves,
+    shrink_list,
+    shrunk,
+    shrunk_leaves,
+    slopes,
+)
 from reference import shrinkage as twin
 from reference.gls import DenseGLS
 
@@ -205,3 +214,31 @@ def test_expected_masses_are_kept_and_not_negative():
             assert expected.sum() == pytest.approx(mass.sum())
             assert expected.min() >= 0
             assert (np.abs(forecast) <= expected).all()
+
+
+def test_a_list_that_noise_hides_is_drawn_to_its_mean_and_one_that_stands_out_is_not():
+    """Forty values, 400 seeds: total variation after cutting off, with and without shrinkage."""
+    rng, alike = np.random.default_rng(3), np.ones(40, bool)
+    even, steep = rng.integers(80, 120, 40).astype(float), 4000 * 0.5 ** np.arange(40.0)
+
+    def error(true, noise, variance):
+        parts = []
+        for _ in range(400):
+            leaves = shrink_list(true + rng.laplace(0, noise, 40), np.full(40, variance), alike)
+            kept = np.maximum(leaves, 0)
+            parts.append(np.abs(kept / kept.sum() - true / true.sum()).sum() / 2)
+        return np.mean(parts)
+
+    assert error(even, 150, 2 * 150.0**2) < 0.5 * error(even, 150, 0.0)
+    assert error(even, 1, 2.0) < 1.01 * error(even, 1, 0.0)
+    assert error(steep, 20, 2 * 20.0**2) < 1.01 * error(steep, 20, 0.0)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), st.floats(0, 1e12), st.integers(0, 19))
+def test_shrinking_a_list_keeps_its_total_and_what_is_not_alike(values, variance, other):
+    leaves, alike = np.array(values), np.arange(len(values)) != other
+    found = shrink_list(leaves, np.full(len(leaves), variance), alike)
+    assert found.sum() == pytest.approx(leaves.sum(), abs=1e-6)
+    assert np.array_equal(found[~alike], leaves[~alike])
+    if alike.any():
+        assert np.ptp(found[alike]) <= np.ptp(leaves[alike]) + 1e-6

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sphere
@@ -15,7 +15,7 @@ from privmeasure.estimates.linear import noise_variance
 from privmeasure.mechanisms import ColumnTree, tree
 from privmeasure.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from privmeasure.plans import columns as column_plan
-from privmeasure.plans.columns import DEEPEST_COLUMN, ColumnPlan
+from privmeasure.plans.columns import DEEPEST_COLUMN, ColumnPlan, table_weight, uneven
 from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.releases import files
@@ -74,19 +74,19 @@ def test_it_speaks_plainly():
 
 
 def test_few_rows_buy_fewer_pairs_than_a_tree_has():
-    """Nine columns: three fifths of them, then a pair for each 140 rows a noise scale, a tree, and pairs beyond it."""
+    """Nine columns: two fifths of them, then a pair for each 140 rows a noise scale, a tree, and pairs beyond it."""
     tool = ColumnTree(Product([Categories(5)] * 9), Privacy(1, "replace"))
     plans = [tool.plan(rows) for rows in (1, *range(1000, 30_000, 1000), 100_000)]
     pairs = [plan.tree_pairs for plan in plans]
     assert pairs == sorted(pairs)
-    assert set(pairs) == {6, 7, 8}
+    assert set(pairs) == {4, 5, 6, 7, 8}
     assert [plan.parts for plan in plans] == [9 - tree for tree in pairs]
-    assert "columns fall into 3 independent parts" in str(plans[0])
+    assert "columns fall into 5 independent parts" in str(plans[0])
     assert "independent" not in str(plans[-1])
     assert plans[-1].extra_pairs > 0
     for plan in plans:
         assert plan.tree_pairs == 8 or plan.extra_pairs == 0
-        assert plan.tree_pairs == 6 or plan.rows / plan.tree_scale >= TUNED.pair_rows
+        assert plan.tree_pairs == 4 or plan.rows / plan.tree_scale >= TUNED.pair_rows
 
 
 @pytest.mark.parametrize(("k", "pairs"), [(2, 1), (3, 2), (4, 3), (5, 3)])
@@ -108,7 +108,7 @@ def test_the_columns_promise_more_with_more_rows():
     few, many = example(rows=2000), example(rows=200_000)
     assert all(a.guarantee >= b.guarantee for a, b in zip(few.columns, many.columns, strict=True))
     assert few.extra_pairs < many.extra_pairs
-    assert few.pair_error[0] > many.pair_error[0] > 0
+    assert few.pair_error[0] / few.pair_cells[0] > many.pair_error[0] / many.pair_cells[0] > 0
     assert few.pair_error[1] == 0, "there is no extra pair"
 
 
@@ -119,8 +119,25 @@ def test_the_error_of_a_pair_is_that_of_its_noise_and_of_the_number_of_rows(peop
         plan = tool.plan(50_000)
         assert (plan.rows_error > 0.5) == (neighbours == "add-remove")
         for kind, scale in enumerate((plan.tree_scale, plan.extra_scale)):
-            rows = plan.pair_cells[kind] * scale / 2 + Fraction(plan.rows_error) / 2
+            noise = 1.001 * 2 ** (plan.pair_power / 2) * plan.pair_cells[kind] * float(scale)
+            rows = (noise + plan.rows_error) / 2
             assert plan.pair_error[kind] == pytest.approx(float(rows / plan.rows), rel=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=30), st.floats(0, 0.9), st.sampled_from(["0", "1/1000000"]))
+def test_pairs_share_their_budget_by_cells(cells, power, delta):
+    """No more is spent than what the pairs have together, and no table has more noise than `pair_error` says."""
+    privacy = Privacy(1, "replace", delta=Fraction(delta))
+    plan, mean = replace(example(rows=2000), privacy=privacy, pair_power=power), privacy.budget / 100
+    scales = plan.pair_scales(mean, cells)
+    weights = [table_weight(size, power) for size in cells]
+    budgets = [mean * len(cells) * weight / sum(weights) for weight in weights]
+    assert sum(budgets) == len(cells) * mean
+    assert scales == [privacy.scale(budget) for budget in budgets]
+    most = uneven(power, len(cells)) * max(cells) * privacy.scale(mean)
+    assert all(size * scale <= most for size, scale in zip(cells, scales, strict=True))
+    assert [scale for _, scale in sorted(zip(cells, scales, strict=True))] == sorted(scales, reverse=True)
 
 
 def test_the_number_of_rows_is_what_the_size_and_the_column_say_together():

@@ -31,8 +31,9 @@ from typing import Any
 import numpy as np
 
 import held_out_tables as tables
+from held_out_rivals import KEY, Split
 from held_out_rivals import RESULT as RIVALS
-from held_out_rivals import Split
+from held_out_rivals import plan as planned_rivals
 from record import RESULTS, save, table
 from rivals import downstream, measure
 from rivals.job import peak
@@ -244,6 +245,9 @@ def compared(rows: list[Row], delta: str) -> Row:
     result["bars"] = {str(epsilon): bars for epsilon, bars in bars_of(delta).items()}
     keys = ("rival", "method", "table", "epsilon", "seed", "status")
     result["not complete"] = [{key: row[key] for key in keys} for row in theirs if row["status"] != "complete"]
+    made = {tuple(row[key] for key in KEY) for row in theirs}
+    wanted = [run for run in planned_rivals() if run["table"] in {own["table"] for own in rows}]
+    result["not run"] = [run for run in wanted if tuple(run[key] for key in KEY) not in made]
     return result
 
 

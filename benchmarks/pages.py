@@ -173,7 +173,7 @@ def first_hour() -> str | None:
 
 def wide_tables() -> str:
     """Return the numbers of the page about wide tables."""
-    return wide_page.numbers(load("held-out"), load("wide"), load("wide-delta"))
+    return wide_page.numbers(load("held-out"), load("wide"), load("wide-delta"), load("held-out-delta"))
 
 
 KINDS = ["means", "quantiles", "shares", "bins", "W1 of columns", "W1 of pairs"]

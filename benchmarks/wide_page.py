@@ -100,6 +100,10 @@ def stopped(result: Row) -> str:
         [row["rival"], row["method"], row["table"], f"{row['epsilon']:g}", str(row["seed"]), row["status"]]
         for row in result["not complete"]
     ]
+    rows += [
+        [row["rival"], row["method"], row["table"], f"{row['epsilon']:g}", str(row["seed"]), "not run"]
+        for row in result.get("not run", [])
+    ]
     return lines(["rival", "method", "table", "epsilon", "seed", "what happened"], rows) if rows else "None."
 
 
@@ -128,9 +132,18 @@ def with_delta(result: Row) -> str:
     return lines(["table", "epsilon", *shown], rows)
 
 
-def numbers(result: Row | None, wide: Row | None, wide_delta: Row | None = None) -> str:
+def numbers(result: Row | None, wide: Row | None, wide_delta: Row | None = None, delta: Row | None = None) -> str:
     """Return the part of the page that is made of numbers."""
     parts = ["The held-out half has not been scored yet." if not result else scored(result)]
+    if delta:
+        parts += [
+            "## Held-out tables, with the rivals' delta",
+            "The same tables and rivals, ours with their delta of 1e-6 where it pays; bars in brackets.",
+            bars(delta),
+            losses(delta),
+            each(delta),
+            differences(delta),
+        ]
     if wide and "privpgd" in wide:
         parts += [
             "## Beside PrivPGD",

@@ -13,8 +13,8 @@ D is `Privacy.sensitivity`: in a partition of all possible rows a person changes
 public values and earlier releases, so the steps compose adaptively and their prices add up: docs/proofs/selection.md.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
@@ -26,22 +26,16 @@ from privmeasure.domains import Bools, Domain, Product, check_own
 from privmeasure.domains.steps import MOST_STEPS
 from privmeasure.domains.traits import column_space, finest_level, is_ordered, missing_cell
 from privmeasure.errors import ArgumentError, is_whole
-from privmeasure.estimates.consistency import distribute, signed
-from privmeasure.estimates.joint import Margin, joint_leaves, splits
 from privmeasure.estimates.linear import (
     Estimate,
-    ancestors,
-    existing,
     noise_variance,
     total_estimate,
-    uneven_difference_variances,
 )
-from privmeasure.estimates.shrinkage import shrink_inside, shrink_list
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.choice import RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
 from privmeasure.model.pairs import Pair
-from privmeasure.model.ranks import Blocks, Groups, rank, strangers
+from privmeasure.model.ranks import Blocks, Groups, rank
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LawName, check_scale, facts_of
 from privmeasure.origin import Origin
@@ -49,7 +43,6 @@ from privmeasure.plans.column_schedule import (
     Split,
     column_plan,
     is_listed,
-    leeway,
     pair_cells,
     plan_pairs,
     rank_cells,
@@ -63,17 +56,8 @@ from privmeasure.plans.tuning import GAUSSIAN_TUNED, TUNED, Tuning
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.refining import cell_masses, refine, table_margins
 from privmeasure.threads import Progress, thread_count
-from privmeasure.transport.cells import cells_apart
-
-EXACT = 1e-6
-"""Stands for no variance, of a number of rows that is public: so many times the least variance of the column's counts.
-
-Were it a number of its own, the counts of many rows with much noise would vanish beside it in the rounding of doubles.
-"""
-
-ROUNDING_ROOM = 0.98
-"""How much of the way that the last estimate may be from the first is gone, at most, before masses are rounded."""
 
 Masks = Callable[[int], Sequence[Bools]]
 """For a level, sets of its cells."""
@@ -259,7 +243,17 @@ class ColumnTree:
         # The noisy tables are public too, and say something of the columns.
         total = best, 1 / sum(1 / v for _, v in known) if known else 0.0
         columns = tuple(
-            self._refined(j, column, ranks[j], pairs, noisy[j], variances[j], total) if column.level else column
+            refine(
+                column,
+                ranks[j],
+                noisy[j],
+                variances[j],
+                total,
+                [*table_margins(j, ranks[j], pairs)],
+                self._masks(j, column),
+            )
+            if column.level
+            else column
             for j, column in enumerate(columns)
         )
         progress("release", 1.0)
@@ -334,66 +328,20 @@ class ColumnTree:
             noisy=kept,
         )
 
-    def _refined(
-        self,
-        j: int,
-        column: CellMeasure,
-        ranks: Groups,
-        pairs: Sequence[Pair],
-        noisy: Mapping[int, Estimate],
-        variances: Mapping[int, float],
-        total: tuple[float, float],
-    ) -> CellMeasure:
-        """Return a column as all that was measured says it, or as near to that as may be: post-processing.
-
-        Guarantee:  accuracy  T8 of docs/mathematics.md
-        """
-        space, depth, levels = self.spaces[j], column.level, sorted(variances)
-        mass = np.zeros(1 << depth, np.int64)
-        mass[column.cells.view(np.int64)] = column.mass
-        told_apart = self._apart[j](depth) if j in self._apart else ()
-        there = existing(space, depth)[depth] & ~strangers(ranks, mass, missing_cell(space, depth), told_apart)
-        exists = ancestors(there, depth)
-        leaves = joint_leaves(
-            {**noisy, 0: np.full(1, total[0])},
-            {**variances, 0: total[1] or EXACT * min(variances.values())},
-            there,
-            list(_margins(j, ranks, pairs, self.law)),
-        )
-        if is_listed(space):
-            alike = there.copy()
-            if (missing := missing_cell(space, depth)) is not None:
-                alike[missing] = False
-            leaves = shrink_list(leaves, np.full(len(leaves), variances[depth]), alike)
-        root, prepared = np.full(1, mass.sum()), splits(leaves)
-        if len(levels) > 1 and not is_listed(space):
-            coarse = levels[-2]
-            upper = distribute(root, prepared[:coarse], signed, exists[: coarse + 1])
-            noise = uneven_difference_variances(variances, depth, exists)
-            prepared = shrink_inside(prepared, noise, upper, space, exists)
-        refined = distribute(root, prepared, signed, exists)
-        allowed = leeway(column.plan)
-        if (moved := cells_apart(space, depth, (refined - mass).astype(np.float64))) > allowed:
-            part_way = mass + max(ROUNDING_ROOM * allowed, 0.0) / moved * (refined - mass)
-            refined = distribute(root, splits(part_way), signed, exists)
-            if cells_apart(space, depth, (refined - mass).astype(np.float64)) > allowed:
-                return column
-        cells = np.flatnonzero(refined)
-        return replace(column, cells=cells.astype(np.uint64), mass=refined[cells])
-
     def _ranks(self, j: int, column: CellMeasure, most: int) -> Groups:
         """Return the rank cell of every cell of a column: a function of released masses."""
-        mass = np.zeros(1 << column.level)
-        mass[column.cells.view(np.int64)] = column.mass
-        space, told_apart = self.spaces[j], self._apart[j](column.level) if j in self._apart else ()
         return rank(
-            mass,
+            cell_masses(column).astype(np.float64),
             most,
-            ordered=is_ordered(space),
+            ordered=is_ordered(column.domain),
             blocks=_blocks(column, self.tuning),
-            alone=missing_cell(space, column.level),
-            apart=told_apart,
+            alone=missing_cell(column.domain, column.level),
+            apart=self._masks(j, column),
         )
+
+    def _masks(self, j: int, column: CellMeasure) -> Sequence[Bools]:
+        """Return the sets of cells of a column that facts tell apart."""
+        return self._apart[j](column.level) if j in self._apart else ()
 
     def _pairs(
         self,
@@ -431,15 +379,6 @@ class ColumnTree:
             blocks=blocks and blocks[cells].of_groups(groups[cells]),
             alone=alone,
         )
-
-
-def _margins(j: int, ranks: Groups, pairs: Sequence[Pair], law: LawName) -> Iterator[Margin]:
-    """Yield what the noisy tables of pairs say of one column: sums over the groups of the other one."""
-    for pair in pairs:
-        for column, groups, other in ((pair.first, pair.first_groups, 1), (pair.second, pair.second_groups, 0)):
-            if column == j:
-                variance = pair.noisy.shape[other] * noise_variance(pair.scale, law)
-                yield Margin(groups[ranks], pair.noisy.sum(axis=other).astype(np.float64), variance)
 
 
 def _blocks(column: CellMeasure, tuning: Tuning) -> Blocks | None:

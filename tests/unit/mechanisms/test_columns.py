@@ -14,6 +14,7 @@ from privmeasure.mechanisms import columns as column_tree
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
+from privmeasure.releases import refining
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport.cells import cells_apart
 
@@ -268,7 +269,7 @@ def test_tables_make_columns_better_and_a_far_estimate_is_not_taken(neighbours, 
         return [release(x, MIXED, neighbours=neighbours, epsilon=0.5, seed=seed) for seed in range(20)]
 
     refined = releases()
-    monkeypatch.setattr(column_tree, "leeway", lambda plan: 0.0)
+    monkeypatch.setattr(refining, "leeway", lambda plan: 0.0)
     first = releases()
     assert np.mean([error(r) for r in refined]) < 0.95 * np.mean([error(f) for f in first])
     assert any((a.columns[0].mass.tolist()) != b.columns[0].mass.tolist() for a, b in zip(refined, first, strict=True))
@@ -282,7 +283,7 @@ def test_an_estimate_that_is_too_far_is_approached_as_far_as_may_be(monkeypatch)
     x = mixed(2000)
 
     def masses(leeway):
-        monkeypatch.setattr(column_tree, "leeway", lambda plan: leeway)
+        monkeypatch.setattr(refining, "leeway", lambda plan: leeway)
         measure = release(x, MIXED, epsilon=0.05, seed=4)
         j = next(j for j, column in enumerate(measure.columns) if isinstance(column.domain, Categories))
         return measure.columns[j].domain, measure.columns[j].level, measure.masses[j]
@@ -308,10 +309,10 @@ def test_many_rows_with_much_noise_are_not_lost_in_rounding(monkeypatch):
             counts = (true.copy() if partition.axes else true.sum(keepdims=True) for partition in partitions)
             return [CellCounts(len(count), count) for count in counts]
 
-    monkeypatch.setattr(column_tree, "shrink_list", lambda leaves, variance, alike: leaves)
+    monkeypatch.setattr(refining, "shrink_list", lambda leaves, variance, alike: leaves)
 
     def mass(leeway):
-        monkeypatch.setattr(column_tree, "leeway", lambda plan: leeway)
+        monkeypatch.setattr(refining, "leeway", lambda plan: leeway)
         tool = ColumnTree(Product([Categories(64)]), Privacy(Fraction(1, 10**5), "replace"))
         return tool.release(Many(), Key.insecure(1)).masses[0]
 

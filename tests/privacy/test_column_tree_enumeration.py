@@ -269,8 +269,9 @@ def test_the_release_is_what_is_enumerated(relation, people, monkeypatch):
         release.ranks[j][tool.spaces[j].locate(x[:, j : j + 1], release.columns[j].level).view(np.int64)]
         for j in range(4)
     ]
+    spent = {kind: Fraction(0) for kind in ("tree", "extra")}
     for place, pair in enumerate(release.pairs):
-        assert pair.scale == d / (plan.tree_budget if place < plan.tree_pairs else plan.extra_budget)
+        spent["tree" if place < plan.tree_pairs else "extra"] += d / pair.scale
         true = np.zeros(pair.noisy.shape, np.int64)
         one, two = pair.first_groups[rank_cells[pair.first]], pair.second_groups[rank_cells[pair.second]]
         np.add.at(true, (one, two), 1)
@@ -279,6 +280,7 @@ def test_the_release_is_what_is_enumerated(relation, people, monkeypatch):
     assert parts == {*range(1, 5 + len(release.pairs)), choice.PART} | ({0} if relation == "add-remove" else set())
     first = first_winner(release, rank_cells, key)
     assert (release.pairs[0].first, release.pairs[0].second) == first
+    assert spent == {"tree": plan.tree_pairs * plan.tree_budget, "extra": plan.extra_pairs * plan.extra_budget}
 
 
 def first_winner(release, rank_cells, key):

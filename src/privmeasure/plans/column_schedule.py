@@ -25,8 +25,6 @@ MOST_PAIR_CELLS = 1 << 24
 Tables of 2 by 2 are the smallest: beyond 2896 columns these are more, at most 2^25.
 """
 
-NARROW_PAIRS = 3
-"""Pairs that are bought however few the rows are: tables of up to four columns are joined."""
 RUNG_STEP, RUNG_SHARES = 4, (Fraction(1, 5), Fraction(2, 5))
 """How much further down a place or a group of columns may be measured, for which share of its budget.
 
@@ -185,7 +183,7 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
     k, none = len(spaces), Fraction(0)
     if k < 2:
         return Pairs(0, 0, none, none, none, (0, 0))
-    fewest = min(k - 1, max(math.ceil(tuning.fewest_pairs * k), NARROW_PAIRS))
+    fewest = min(k - 1, max(math.ceil(tuning.fewest_pairs * k), tuning.narrow_pairs))
     tree = min(k - 1, max(fewest, int(privacy.afford(split.pairs, rows, tuning.pair_rows))))
     most = min(int(tuning.most_extra * k), k * (k - 1) // 2 - tree) if tree == k - 1 else 0
     ratio = tuning.extra_weight

@@ -129,6 +129,11 @@ class Tuning:
     worse than none. More joins columns that seem related by chance, fewer leaves related ones apart: 1 makes sliced W1
     3 % worse at epsilon = 0.1, 3/5 is flat, tables of few rows 2 to 4 % worse. Without effect where rows buy the tree.
     """
+    narrow_pairs: int = 3
+    """Pairs of the tree that are bought however few the rows and the columns are: up to four columns are joined.
+
+    By judgement: the tables of the benchmark have more columns.
+    """
     pair_rows: float = 140
     """Rows per noise scale that every pair of the tree keeps beyond `fewest_pairs`, until the tree is whole.
 
@@ -218,6 +223,7 @@ class Tuning:
             ("most_groups", 2),
             ("longest_list", 2),
             ("list_room", 1),
+            ("narrow_pairs", 1),
         ):
             number = getattr(self, name)
             self._check(name, f"a whole number of at least {low}", is_whole(number) and number >= low)

@@ -35,6 +35,7 @@ OTHER = {
     "extra_rows": 50,
     "extra_weight": Fraction(1),
     "fewest_pairs": Fraction(4, 5),
+    "narrow_pairs": 5,
     "pair_rows": 10**6,
     "least_rows": 10**6,
     "most_extra": 0.5,
@@ -50,6 +51,7 @@ OTHER = {
 """A value for every field that changes the release of the table below, one at a time."""
 BEYOND = {
     "fewest_pairs": replace(TUNED, pair_rows=10**6),
+    "narrow_pairs": replace(TUNED, pair_rows=10**6),
     "pair_rows": replace(TUNED, fewest_pairs=Fraction(1, 5)),
 }
 """Where a field is without effect by itself: the tuning that it is changed in."""

@@ -1,13 +1,16 @@
 """The column tree as a whole: bad input, public facts about its noise, what it keeps and what it lets go of."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 from privmeasure.conditions.sets import Condition
 from privmeasure.counts import CellCounts
-from privmeasure.domains import Box, Categories, Circle, Integers, Nullable, Product, Sphere
+from privmeasure.domains import Box, Categories, Circle, Integers, Nullable, Product, Sphere, Steps
+from privmeasure.domains.steps import FEWER_STEPS
+from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SpentError
 from privmeasure.mechanisms import ColumnTree
 from privmeasure.mechanisms import columns as column_tree
@@ -15,6 +18,7 @@ from privmeasure.noise.entropy import Key
 from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.releases import refining
+from privmeasure.releases.load import load
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport.cells import cells_apart
 
@@ -440,3 +444,21 @@ def test_a_column_of_ten_thousand_categories():
     rng = np.random.default_rng(0)
     points = np.column_stack([rng.integers(0, 10_000, 5000), rng.integers(0, 3, 5000), rng.random(5000)])
     check(release(points, [Categories(10_000), Categories(3), Box([(0, 1)])], neighbours="add-remove"))
+
+
+def test_whole_numbers_of_a_wide_range_are_read_as_they_were_cut(tmp_path, monkeypatch):
+    """A file says up to how many of them were cut at equal parts; one that does not say it is older."""
+    factors = [Integers(0, 3_000_000), Categories(3)]
+    rng = np.random.default_rng(5)
+    x = np.column_stack([rng.integers(0, 1000, 5000) ** 2, rng.integers(0, 3, 5000)])
+    new = release(x, factors)
+    monkeypatch.setattr(column_tree, "column_space", partial(column_space, most_steps=FEWER_STEPS))
+    monkeypatch.setattr(column_tree, "MOST_STEPS", FEWER_STEPS)
+    old = release(x, factors)
+    assert [type(measure.columns[0].domain) for measure in (new, old)] == [Steps, Integers]
+    assert ["most_steps" in measure.plan.to_json() for measure in (new, old)] == [True, False]
+    for name, measure in (("new", new), ("old", old)):
+        measure.save(tmp_path / name)
+        again = load(tmp_path / name)
+        assert type(again.columns[0].domain) is type(measure.columns[0].domain)
+        assert np.array_equal(again.sample(seed=2), measure.sample(seed=2))

@@ -51,7 +51,7 @@ def released(*, epsilon: float = 2, mechanism: Any = "columns", table: pa.Table 
 
 @pytest.fixture(scope="module")
 def measure() -> ColumnsMeasure:
-    measure = released(epsilon=0.1).measure
+    measure = released(epsilon=0.02).measure
     assert isinstance(measure, ColumnsMeasure)
     column = measure.columns[0]
     cells = np.unique(column.domain.locate(grid(), column.level))

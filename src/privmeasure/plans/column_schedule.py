@@ -189,7 +189,9 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
     ratio = tuning.extra_weight
     extra = int(min(max((float(privacy.afford(split.pairs, rows, tuning.least_rows)) - tree) / float(ratio), 0), most))
     # a tiny epsilon with very many rows: scales must stay within reach
-    if extra and not _in_reach(privacy, split.selection / (2 * (tree + extra)), ratio * split.pairs / k / 3):
+    if extra and not _in_reach(
+        privacy, split.selection / (2 * (tree + extra)), ratio * split.pairs / (tree + extra * ratio)
+    ):
         extra = 0
     if tree > fewest and not _in_reach(privacy, split.selection / (2 * tree), split.pairs / tree):
         tree, extra = fewest, 0

@@ -192,7 +192,7 @@ class ColumnPlan:
 
         Notation:   m cells at most, noise of scale s for the mean budget, n true rows, N released rows: `rows`, xi the
                     noise, p `pair_power`; r = 1 for a single pair
-                    (r m s + rows_error) / (2 N), r = 1.001 * 2^(p/2)
+                    (r m s + rows_error) / (2 N), r = 1.004 * 2^(p/2)
         Guarantee:  | noisy/N - true/n |_1 <= (|xi|_1 + |N - n|) / N, and E|xi|_1 <= r m s given all earlier releases:
                     docs/proofs/selection.md
         """
@@ -361,9 +361,9 @@ def table_weight(cells: int, power: float) -> int:
 def uneven(power: float, pairs: int) -> float:
     """Return how many times the cells of the largest table the cells of any table are, each counted by its noise.
 
-    Weights of neighbouring half octaves differ by 2^(power/2), and by a thousandth that rounding may add.
+    Weights of neighbouring half octaves differ by 2^(power/2), and by what rounding of weights and scales may add.
     """
-    return 1.001 * 2 ** (power / 2) if power and pairs > 1 else 1.0
+    return 1.004 * 2 ** (power / 2) if power and pairs > 1 else 1.0
 
 
 def _listed_cells(columns: Sequence[Plan]) -> int:

@@ -103,10 +103,12 @@ def read_pairs(plan: ColumnPlan, ranks: Sequence[Groups], parts: Sequence[Descri
             raise ReleaseFileError("a pair must give every rank cell of its columns a group")
     names = {frozenset((pair.first, pair.second)) for pair in pairs}
     cells = [pair.noisy.size for pair in pairs]
-    tree, extra = cells[: plan.tree_pairs], cells[plan.tree_pairs :]
-    wanted = plan.pair_scales(plan.tree_budget, tree) + plan.pair_scales(plan.extra_budget, extra)
-    fits = (len(tree), len(extra)) == (plan.tree_pairs, plan.extra_pairs) and [pair.scale for pair in pairs] == wanted
-    if not fits or len(names) < len(pairs):
+    kinds = (plan.tree_budget, cells[: plan.tree_pairs]), (plan.extra_budget, cells[plan.tree_pairs :])
+    if (
+        len(names) < len(pairs)
+        or len(pairs) != plan.tree_pairs + plan.extra_pairs
+        or [pair.scale for pair in pairs] != [scale for kind in kinds for scale in plan.pair_scales(*kind)]
+    ):
         raise ReleaseFileError("the pairs must be different, and those of the plan")
     return pairs
 

@@ -119,7 +119,7 @@ def test_the_error_of_a_pair_is_that_of_its_noise_and_of_the_number_of_rows(peop
         plan = tool.plan(50_000)
         assert (plan.rows_error > 0.5) == (neighbours == "add-remove")
         for kind, scale in enumerate((plan.tree_scale, plan.extra_scale)):
-            noise = 1.001 * 2 ** (plan.pair_power / 2) * plan.pair_cells[kind] * float(scale)
+            noise = 1.004 * 2 ** (plan.pair_power / 2) * plan.pair_cells[kind] * float(scale)
             rows = (noise + plan.rows_error) / 2
             assert plan.pair_error[kind] == pytest.approx(float(rows / plan.rows), rel=1e-12)
 

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
 from privmeasure.releases import files
 from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.storing import pair_parts, read_pairs
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport.cells import cell_norm, tree_distance
 
@@ -235,6 +237,15 @@ def test_damaged_headers_are_refused(release: ColumnsMeasure, tmp_path: Path, na
     files.write_release(tmp_path / "x", header, release.columns_of_file())
     with pytest.raises(ReleaseFileError):
         pm.load(tmp_path / "x")
+
+
+def test_pairs_that_the_plan_does_not_have_are_refused(release: ColumnsMeasure) -> None:
+    parts = pair_parts(release.pairs)
+    assert read_pairs(release.plan, release.ranks, parts)[-1].scale == release.pairs[-1].scale
+    fewer = replace(release.plan, extra_pairs=0, extra_budget=Fraction(0))
+    for plan, given in ((fewer, parts), (release.plan, parts[:-1]), (release.plan, parts[::-1])):
+        with pytest.raises(ReleaseFileError, match="those of the plan"):
+            read_pairs(plan, release.ranks, given)
 
 
 @pytest.mark.parametrize("row", [0, 40, -1])

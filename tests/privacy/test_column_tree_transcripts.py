@@ -112,7 +112,7 @@ class Stage:
     def __init__(self, patch: pytest.MonkeyPatch, relation: str, people: int, *, true_model: bool, part: bool) -> None:
         # part of a tree is what few rows buy of five columns and more; pairs beyond a tree are what many rows buy
         few = {"fewest_pairs": Fraction(1, 2), "narrow_pairs": 1}
-        tuning = replace(TUNED, **(few if part else {"least_rows": 1e-6}))
+        tuning = replace(TUNED, **(few if part else {"least_rows": 1e-6, "selection_share": 0.03}))
         self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}
         for module in (tree, choice):
@@ -237,7 +237,7 @@ def test_a_round_of_either_layer_costs_at_most_its_budget_and_nearly_all_of_it(r
     assert all(len(one.rounds) == 6 for one, _, _ in found)
     assert {len(scores) for one, _, _ in found for scores, _, _ in one.rounds[one.layers :]} == {1, 2, 3}
     assert 0.6 < worst_round(found, layer=layer) <= 1 + ROUNDING
-    assert worst_round(found, layer=layer, factor=HALF) > 1.15, "half the scale is a violation"
+    assert worst_round(found, layer=layer, factor=HALF) > 1.2, "half the scale is a violation"
 
 
 @pytest.mark.parametrize(("relation", "people"), CASES)

@@ -204,7 +204,7 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
     side = most_groups(spaces, min(max(wanted[0], 2), tuning.most_groups), tuning)
     # however the cells of the tables come out: no budget is further from the mean than this
     apart = Fraction(table_weight(tuning.list_room * side * side, tuning.pair_power), table_weight(1, 0.0))
-    extremes = [privacy.scale(e * ratio) for e in each for ratio in (apart, 1 / apart)]
+    extremes = [privacy.scale(e * times) for e in each for times in (apart, 1 / apart)]
     return Pairs(
         tree=tree,
         extra=extra,

@@ -32,6 +32,7 @@ from privmeasure.releases.certificate import ColumnCertificates
 from privmeasure.releases.certify import SMALLEST_BETA
 from privmeasure.releases.choosing import satisfy
 from privmeasure.releases.drift import cell_distance
+from privmeasure.releases.refining import cell_masses
 from privmeasure.releases.rows import Drawn, RowMaker
 from privmeasure.releases.sampling import (
     FEW_TASKS,
@@ -80,12 +81,7 @@ class ColumnsMeasure:
     @cached_property
     def masses(self) -> tuple[Floats, ...]:
         """The released mass of every cell of each column, 0 where there is none."""
-        masses = []
-        for column in self.columns:
-            mass = np.zeros(1 << column.level)
-            mass[column.cells.view(np.int64)] = column.mass
-            masses.append(mass)
-        return tuple(masses)
+        return tuple(cell_masses(column).astype(np.float64) for column in self.columns)
 
     @cached_property
     def model(self) -> Model:

@@ -22,7 +22,7 @@ from privmeasure.releases.sampling import check_draw
 from privmeasure.releases.spark import SPARK, sample_on_spark
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
-from privmeasure.sources.databases import DatabaseSource, Query, is_database, open_database, relation_source
+from privmeasure.sources.databases import DatabaseSource, Query, is_database, lazy_source, open_database
 from privmeasure.sources.files import USUAL_TEXT, open_table
 from privmeasure.sources.folders import check_table
 from privmeasure.sources.people import People, fresh_salt, insecure_salt
@@ -424,7 +424,7 @@ class Synthesizer:
         space = self.domain if self.schema is None else self.schema
         if isinstance(data, Query):
             return data.source(space)
-        return open_database(data, space) if is_database(data) else relation_source(data, space)
+        return open_database(data, space) if is_database(data) else lazy_source(data, space)
 
     @property
     def spent(self) -> bool:

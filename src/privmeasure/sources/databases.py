@@ -37,6 +37,8 @@ QUERY_ADVICE = (
 )
 SCHEMES = ("duckdb", "sqlite", "postgresql", "postgres")
 """How the place of a table in a database begins, before a colon."""
+IBIS_BACKENDS = ("duckdb", "sqlite", "postgres")
+"""What Ibis calls the engines that have a driver here."""
 
 
 class Driver(Protocol):
@@ -130,19 +132,38 @@ def _loaded(name: str) -> Any:
     return sys.modules.get(name)
 
 
-def relation_source(data: Any, space: Schema | Domain) -> "DatabaseSource | None":
-    """Return a DuckDB relation, bare or in narwhals, behind the counting interface; None if data are none."""
-    module = _loaded("duckdb")
-    if module is None:
+def lazy_source(data: Any, space: Schema | Domain) -> "DatabaseSource | None":
+    """Return a lazy frame whose rows lie in a database behind the counting interface; None if data are none.
+
+    A relation of DuckDB, or a table of Ibis on one of our engines; each bare or in narwhals.
+    """
+    if not any(map(_loaded, ("duckdb", "ibis"))):
         return None
     import narwhals as nw
 
     native = nw.to_native(data, pass_through=True)
-    if not isinstance(native, module.DuckDBPyRelation):
-        return None
-    from privmeasure.sources.duckdb import DuckDBDriver
+    if (module := _loaded("duckdb")) is not None and isinstance(native, module.DuckDBPyRelation):
+        from privmeasure.sources.duckdb import DuckDBDriver
 
-    return DatabaseSource(DuckDBDriver(native), space)
+        return DatabaseSource(DuckDBDriver(native), space)
+    if nw.dependencies.is_ibis_table(native) and (query := _ibis_query(native)) is not None:
+        return query.source(space)
+    return None
+
+
+def _ibis_query(table: Any) -> Query | None:
+    """Return the rows of an Ibis table as a query of the connection below; None on other engines than ours.
+
+    None also where a part of it lies in the memory of this process, and not in the database.
+    """
+    from ibis.expr.operations import InMemoryTable
+
+    if table.op().find(InMemoryTable):
+        return None
+    backend = table.get_backend()
+    if backend.name not in IBIS_BACKENDS:
+        return None
+    return Query(backend.con, str(backend.compile(table)))
 
 
 class DatabaseSource:

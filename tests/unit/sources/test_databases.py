@@ -17,7 +17,7 @@ from privmeasure.counts import Partition
 from privmeasure.domains import Box
 from privmeasure.errors import ArgumentError, DataError, ReleaseError, SchemaError
 from privmeasure.sources import sql
-from privmeasure.sources.databases import DatabaseSource, file_of, is_database, open_database
+from privmeasure.sources.databases import DatabaseSource, file_of, is_database, lazy_source, open_database
 from privmeasure.sources.dialects import DUCKDB, POSTGRES, SQLITE_DIALECT
 from privmeasure.sources.sql import subquery
 from servers import Bases
@@ -497,3 +497,53 @@ def test_the_letters_of_a_connection_change_nothing(bases: Bases, letters: str) 
         source.close()
     finally:
         bases.postgres.execute("SET client_encoding TO 'UTF8'")
+
+
+deprecated = pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # in Ibis itself
+
+
+def ibis_tables(tmp_path):
+    """The same rows as tables of Ibis on two engines."""
+    import ibis
+
+    path = tmp_path / "base.db"
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE visits (age INTEGER, ward TEXT)")
+        base.executemany("INSERT INTO visits VALUES (?, ?)", zip(*TABLE.to_pydict().values(), strict=True))
+    duck = ibis.duckdb.connect()
+    duck.raw_sql("CREATE TABLE visits (age INTEGER, ward VARCHAR)")
+    duck.con.executemany("INSERT INTO visits VALUES (?, ?)", zip(*TABLE.to_pydict().values(), strict=True))
+    return {"duckdb": duck.table("visits"), "sqlite": ibis.sqlite.connect(path).table("visits")}
+
+
+@deprecated
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_table_of_ibis_is_counted_in_its_engine(tmp_path, wrapped: bool) -> None:
+    import narwhals as nw
+
+    for table in ibis_tables(tmp_path).values():
+        grown = table.filter((table.age > 40) | table.age.isnull()).select("ward", "age")  # becomes SQL
+        source = lazy_source(nw.from_native(grown) if wrapped else grown, SCHEMA)
+        assert isinstance(source, DatabaseSource)
+        assert total(source) == 3
+        source.close()
+
+
+@deprecated
+def test_a_table_of_ibis_gives_the_release_of_its_rows(tmp_path) -> None:
+    wanted = fitted(TABLE, insecure_seed=3).release_
+    for engine, table in ibis_tables(tmp_path).items():
+        release = fitted(table, insecure_seed=3).release_
+        assert release.plan == wanted.plan, engine
+        for mine, theirs in zip(release.measure.parts(), wanted.measure.parts(), strict=True):
+            assert mine[0] == theirs[0]
+            assert all(np.array_equal(one, two) for one, two in zip(mine[1], theirs[1], strict=True))
+
+
+@deprecated
+def test_a_table_of_ibis_in_memory_is_collected() -> None:
+    import ibis
+
+    held = ibis.memtable(TABLE)
+    assert lazy_source(held, SCHEMA) is None
+    assert fitted(held, insecure_seed=3).release_.plan == fitted(TABLE, insecure_seed=3).release_.plan

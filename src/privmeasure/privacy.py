@@ -183,6 +183,14 @@ class Privacy:
             return self.sensitivity / budget
         return round_up_root(self.squared_sensitivity / (2 * budget))
 
+    def sum_scale(self, budget: Fraction) -> Fraction:
+        """Return the scale of the noise that a budget buys for a sum over rows of numbers from -1 to 1.
+
+        Guarantee:  privacy  one person changes it by at most D: each row that comes or goes by 1, one that is replaced
+                             by 2. So D / budget; with a delta, where squares add up, D^2 / (2 s^2)-zCDP
+        """
+        return round_up_root(self.sensitivity**2 / (2 * budget)) if self.delta else self.sensitivity / budget
+
     def choice_scale(self, budget: Fraction) -> Fraction:
         """Return the scale of scores in a choice that costs a budget: how far apart they are told from each other.
 

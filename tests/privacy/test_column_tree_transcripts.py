@@ -28,6 +28,7 @@ from privmeasure.mechanisms import ColumnTree, choice, tree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.model import graph as model
 from privmeasure.noise.entropy import Key
+from privmeasure.plans import column_schedule as schedule
 from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
@@ -109,17 +110,23 @@ class Transcript:
 class Stage:
     """Plays scripts to tables by the real release, and remembers what it saw."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, relation: str, people: int, *, true_model: bool, part: bool) -> None:
+    def __init__(
+        self, patch: pytest.MonkeyPatch, relation: str, people: int, *, true_model: bool, part: bool, agreed: str | None
+    ) -> None:
         # part of a tree is what few rows buy of five columns and more; pairs beyond a tree are what many rows buy
         few = {"fewest_pairs": Fraction(1, 2), "narrow_pairs": 1}
-        tuning = replace(TUNED, **(few if part else {"least_rows": 1e-6, "selection_share": 0.03}))
+        many = {"least_rows": 1e-6, "selection_share": 0.03}
+        some = {**many, "most_extra": 0.25, "agreement_share": 0.1, "agreement_rows": 1e-6}
+        tuning = replace(TUNED, **(few if part else some if agreed else many))
         self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}
         for module in (tree, choice):
             patch.setattr(module, "add_noise", self._noise)
         patch.setattr(column_tree, "public_total", partial(noisy_total, self._noise))
         patch.setattr(choice, "noisy_max", self._winner)
-        self.pairs = (2, 0) if part else (3, 3)
+        self.pairs = (2, 0, 0) if part else (3, 1, {"all": 6, "two": 2}[agreed]) if agreed else (3, 3, 0)
+        if agreed == "two":  # chosen among the two that have no table
+            patch.setattr(schedule, "_plan_agreements", lambda k, free, privacy, e, *_, **__: (2, e / 4, e / 4))
         if true_model:
             patch.setattr(model, "pair_table", self._true_table)
 
@@ -146,7 +153,8 @@ class Stage:
             points = np.array(table, float).reshape(-1, COLUMNS)
             release = self.tool.release(ArraySource(points, width=COLUMNS, threads=1), Key.insecure(1))
             self.transcript.layers = release.plan.tree_pairs
-            assert (release.plan.tree_pairs, release.plan.extra_pairs) == self.pairs
+            plan = release.plan
+            assert (plan.tree_pairs, plan.extra_pairs, plan.agreement_pairs) == self.pairs
             assert release.plan.spent <= EPSILON
             self.seen[name] = self.transcript
         return self.seen[name]
@@ -187,20 +195,21 @@ def played(
     differ: int | None = None,
     true_model: bool = False,
     part: bool = False,
+    agreed: str | None = None,
     at_length: bool = False,
 ) -> list[tuple[Transcript, Transcript, int]]:
     """Transcripts of neighbouring tables by the same scripts, and the sensitivity that the mechanism counts with.
 
     `differ` is how many rows per person really has; without it, as many as were promised. With `part`, the pairs are
-    those that few rows buy: part of a tree.
+    those that few rows buy: part of a tree. With `agreed`, pairs have agreements: "all", or "two" that are chosen.
     """
-    few = people > 1 or true_model or differ
+    few = people > 1 or true_model or differ or agreed
     scripts, base = FEW if few else SCRIPTS, TABLES
     if at_length:
         base = [table for rows in (1, 2) for table in product(ROWS, repeat=rows)]
     result = []
     with pytest.MonkeyPatch.context() as patch:
-        stage = Stage(patch, relation, people, true_model=true_model, part=part)
+        stage = Stage(patch, relation, people, true_model=true_model, part=part, agreed=agreed)
         for script, table in product(scripts, base):
             one = stage.play(table, script)
             for other in neighbours_of(table, relation, differ or people, every=9):
@@ -254,6 +263,28 @@ def test_part_of_a_tree_costs_at_most_epsilon_and_nearly_all_of_it(relation, peo
     assert all(len(one.rounds) == 2 for one, _, _ in found)
     assert 0.9 < worst_transcript(found) <= 1 + ROUNDING
     assert worst_transcript(found, HALF) > 1.8
+
+
+@pytest.mark.parametrize("agreed", ["all", "two"])
+@pytest.mark.parametrize(("relation", "people"), CASES)
+def test_agreements_cost_at_most_what_is_left_of_epsilon(relation, people, agreed):
+    found = played(relation, people, agreed=agreed)
+    assert all(len(one.rounds) == (4 if agreed == "all" else 6) for one, _, _ in found)
+    assert all(len(one.counts[-1][0]) == (6 if agreed == "all" else 2) for one, _, _ in found)
+    assert 0.85 < worst_transcript(found) <= 1 + ROUNDING
+    assert worst_transcript(found, HALF) > 1.7
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_agreements_alone_cost_at_most_their_budget_and_all_of_it(relation):
+    """A row that is in like halves of all columns, or in unlike ones: each agreement moves as far as it can."""
+    found = [
+        (Transcript(counts=one.counts[-1:]), Transcript(counts=two.counts[-1:]), sensitivity)
+        for one, two, sensitivity in played(relation, agreed="all")
+    ]
+    budget = 6 * found[0][2] / found[0][0].counts[0][2]
+    assert worst_transcript(found) * EPSILON == pytest.approx(float(budget), rel=0.4)
+    assert worst_transcript(found) * EPSILON <= budget * (1 + ROUNDING)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

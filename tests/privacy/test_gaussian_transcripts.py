@@ -11,7 +11,7 @@ and by the filter of docs/proofs/gaussian.md their sum may not pass alpha rho on
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations_with_replacement, product
@@ -24,6 +24,7 @@ from privmeasure.mechanisms import PMM, ColumnTree, choice, pmm, tree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.noise.entropy import Key
 from privmeasure.plans import laws
+from privmeasure.plans.tuning import GAUSSIAN_TUNED
 from privmeasure.privacy import GAUSSIAN, Privacy
 from privmeasure.sources.arrays import ArraySource
 from reference.total import noisy_total
@@ -106,9 +107,12 @@ def worst_loss(stage: Stage, mechanism, tables, relation: str, people: int) -> f
 
 
 def column_mechanism(relation: str, people: int) -> ColumnTree:
-    made = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people, delta=1e-6))
+    tuning = replace(GAUSSIAN_TUNED, agreement_rows=1e-6)  # however few the rows are
+    domain, privacy = Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people, delta=1e-6)
+    made = ColumnTree(domain, privacy, tuning=tuning)
     assert made.law == made.plan(3).law == GAUSSIAN
     assert made.plan(3).rounds > 0
+    assert made.plan(3).agreement_pairs == 10
     return made
 
 
@@ -124,6 +128,29 @@ def test_a_release_of_columns_spends_at_most_rho_and_most_of_it(relation, people
 def test_half_the_noise_of_columns_is_caught(relation, monkeypatch):
     stage = Stage(monkeypatch, factor=0.5)
     assert worst_loss(stage, column_mechanism(relation, 1), TABLES[:1], relation, 1) > 1.5
+
+
+def agreement_loss(monkeypatch, relation: str, people: int) -> float:
+    """The largest divergence of the agreements alone, which come last, over their budget."""
+    stage, mechanism, worst = Stage(monkeypatch), column_mechanism(relation, people), 0.0
+    for table in TABLES:
+        one = Transcript(counts=stage.play(mechanism, table, 0).counts[-1:])
+        for other in neighbours_of(table, relation, people):
+            worst = max(worst, loss(one, Transcript(counts=stage.play(mechanism, other, 0).counts[-1:]), 4.0))
+    assert len(one.counts[0][0]) == 10
+    return worst / float(10 * mechanism.plan(3).agreement_budget)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("people", [1, 2])
+def test_agreements_spend_at_most_their_part_and_most_of_it(relation, people, monkeypatch):
+    assert 0.5 < agreement_loss(monkeypatch, relation, people) <= 1 + 1e-9
+
+
+def test_agreements_with_the_noise_of_counts_are_caught(monkeypatch):
+    """A row that is replaced moves a sum by 2, and two counts by 1 each: less, where squares add up."""
+    monkeypatch.setattr(Privacy, "sum_scale", Privacy.scale)
+    assert agreement_loss(monkeypatch, "replace", 1) > 1.1
 
 
 def test_forgotten_rows_per_person_are_caught(monkeypatch):

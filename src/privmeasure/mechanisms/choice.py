@@ -16,7 +16,8 @@ from privmeasure.counts import CellCounts
 from privmeasure.domains import Floats
 from privmeasure.mechanisms.exponential import exponential_choice
 from privmeasure.mechanisms.tree import add_noise
-from privmeasure.model.graph import Model
+from privmeasure.model.agreements import Agreements, agreement, expected_agreements, halve
+from privmeasure.model.graph import COMPARED_ON, Model
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, merge_groups, rank
 from privmeasure.noise.draws import law_of
@@ -29,6 +30,8 @@ from privmeasure.privacy import Privacy
 
 PART = (1 << 16) - 1
 """The part of the noise positions that belongs to selections: no column and no pair has it."""
+AGREEMENTS = PART - 1
+"""The part of agreements, which no column and no pair has either."""
 CANDIDATES = 1 << 32
 """The cell of a draw is attempt * CANDIDATES + candidate: attempts never meet."""
 USUAL = 0.8
@@ -115,8 +118,8 @@ class RankedColumn:
 
         A `listed` column is a list of values, which may have more groups than others: see `table_sides`.
         """
-        self.margin, self.listed = margin, listed
-        self._ordered, self._blocks, self._alone = ordered, blocks, alone
+        self.margin, self.listed, self.ordered = margin, listed, ordered
+        self._blocks, self._alone = blocks, alone
         self._groups: dict[int, tuple[Groups, Floats]] = {}
 
     def groups(self, most: int) -> tuple[Groups, Floats]:
@@ -124,7 +127,7 @@ class RankedColumn:
         if most not in self._groups:
             groups = np.arange(len(self.margin))
             if most < len(groups):
-                groups = rank(self.margin, most, ordered=self._ordered, blocks=self._blocks, alone=self._alone)
+                groups = rank(self.margin, most, ordered=self.ordered, blocks=self._blocks, alone=self._alone)
             self._groups[most] = groups, np.bincount(groups, weights=self.margin).astype(np.float64)
         return self._groups[most]
 
@@ -164,6 +167,39 @@ class TruePairs:
             pairs += self._measured(extra, 1, plan.extra_budget, key, len(tree))
         return tuple(pairs)
 
+    def agreements(self, pairs: Sequence[Pair], key: Key) -> Agreements | None:
+        """Return noisy agreements of pairs of columns, if the plan has them: a (e_a + e_c)-DP for a of them.
+
+        Halves of columns are made of released masses. One row adds 1 or -1 to each agreement, so that a person changes
+        each by at most D: noise of scale D / e_a makes it e_a-DP. The sums are exact integers. Where there are not all,
+        those that are furthest from what the released tables say are chosen, by noisy maxima as pairs are: scores of
+        sensitivity D, since what is expected is public.
+        """
+        plan = self._plan
+        if not plan.agreement_pairs:
+            return None
+        halves = [halve(column.margin, ordered=column.ordered) for column in self._columns]
+        true = np.array([agreement(self._table(t), halves[i], halves[j]) for t, (i, j) in enumerate(self._names)])
+        asked = np.arange(len(true))
+        if plan.agreement_round_budget:
+            model = Model.of_pairs([column.margin for column in self._columns], pairs, plan.rows)
+            drawn = model.sample(COMPARED_ON, np.random.default_rng(MODEL_SEED))
+            public = np.rint(plan.rows * expected_agreements(self._names, halves, drawn)).astype(np.int64)
+            scores = np.abs(true - public)
+            asked = self._unexpected(scores, {(pair.first, pair.second) for pair in pairs}, key)
+        noisy = add_noise(true[asked], 0, law_of(plan.law, plan.agreement_scale), key, AGREEMENTS, 1)
+        names = tuple(self._names[t] for t in asked.tolist())
+        return Agreements(names, tuple(halves), noisy, plan.agreement_scale, plan.law)
+
+    def _unexpected(self, scores: NDArray[np.int64], known: Collection[tuple[int, int]], key: Key) -> NDArray[np.intp]:
+        """Return the pairs with the largest scores, PRIVATE ones, among those that are not `known`, by noisy maxima."""
+        plan = self._plan
+        left, chosen = [t for t, name in enumerate(self._names) if name not in known], list[int]()
+        while len(chosen) < plan.agreement_pairs:
+            round_ = plan.rounds + len(chosen)
+            chosen.append(left.pop(self._winner(scores[left], key, round_, plan.agreement_round_budget)))
+        return np.array(chosen)
+
     # ------------------------------------------------------------------------------------------------- the choice
 
     def _tree(self, small: Sequence[NDArray[np.int64]], key: Key) -> list[int]:
@@ -183,7 +219,7 @@ class TruePairs:
         component, tree = np.arange(len(self._columns)), list[int]()
         while len(tree) < plan.tree_pairs:
             able = self._among(np.flatnonzero(component[first] != component[second]), len(tree), plan.tree_pairs)
-            t = int(able[self._winner(scores[able], key, len(tree))])
+            t = int(able[self._winner(scores[able], key, len(tree), plan.round_budget)])
             tree.append(t)
             component[component == component[second[t]]] = component[first[t]]
         return tree
@@ -215,7 +251,7 @@ class TruePairs:
         left[list(tree)] = False
         while len(extra) < self._plan.extra_pairs:
             able = self._among(np.flatnonzero(left), len(extra), self._plan.extra_pairs, beside)
-            t = int(able[self._winner(scores[able], key, len(tree) + len(extra))])
+            t = int(able[self._winner(scores[able], key, len(tree) + len(extra), self._plan.round_budget)])
             extra.append(t)
             left[t] = False
         return extra
@@ -246,12 +282,13 @@ class TruePairs:
         most = {j for j in sorted(told, key=lambda j: -told[j])[:BESIDE] if told[j] > 0}
         return np.array([bool(most.intersection(pair)) for pair in self._names], bool) if most else None
 
-    def _winner(self, scores: NDArray[np.int64], key: Key, round_: int) -> int:
-        """Return the winner of one round: e_s-DP, or with a delta e_s-zCDP, with fresh noise."""
-        plan = self._plan
-        if plan.privacy.delta:
-            return exponential_choice(scores, scale=plan.selection_scale, key=key, round_=round_, part=PART)
-        return noisy_max(scores, privacy=plan.privacy, budget=plan.round_budget, key=key, round_=round_)
+    def _winner(self, scores: NDArray[np.int64], key: Key, round_: int, budget: Fraction) -> int:
+        """Return the winner of one round: budget-DP, or with a delta budget-zCDP, with fresh noise."""
+        privacy = self._plan.privacy
+        if privacy.delta:
+            scale = privacy.choice_scale(budget)
+            return exponential_choice(scores, scale=scale, key=key, round_=round_, part=PART)
+        return noisy_max(scores, privacy=privacy, budget=budget, key=key, round_=round_)
 
     # ------------------------------------------------------------------------------------------------- tables
 
@@ -268,9 +305,13 @@ class TruePairs:
 
     def _true(self, t: int, sides: tuple[int, int]) -> NDArray[np.int64]:
         """Return the PRIVATE counts of a pair on public groups: sums of disjoint cells, so still a histogram."""
-        (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, sides)
-        table = self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
-        return np.asarray(merge_groups(table, rows, columns), np.int64)
+        (rows, _), (columns, _) = self._groups(t, sides)
+        return np.asarray(merge_groups(self._table(t), rows, columns), np.int64)
+
+    def _table(self, t: int) -> NDArray[np.int64]:
+        """Return the PRIVATE counts of a pair on rank cells."""
+        i, j = self._names[t]
+        return self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
 
     def _cells(self, t: int, layer: int) -> int:
         """Return how many cells the table of a pair has: public."""

@@ -34,6 +34,7 @@ from privmeasure.estimates.linear import (
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
 from privmeasure.mechanisms.choice import RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
+from privmeasure.model.agreements import Agreements
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank
 from privmeasure.noise.entropy import Key
@@ -189,6 +190,9 @@ class ColumnTree:
             tree_budget=pairs.tree_budget,
             extra_pairs=pairs.extra,
             extra_budget=pairs.extra_budget,
+            agreement_pairs=pairs.agreements,
+            agreement_budget=pairs.agreement_budget,
+            agreement_round_budget=pairs.agreement_round_budget,
             pair_sides=pairs.sides,
             diameter=self.domain.diameter(0),
             law=self.law,
@@ -200,7 +204,9 @@ class ColumnTree:
             + sum(column.memory_bytes for column in columns),
         )
         checked = [self.privacy.scale(split.size)] if split.size else []
-        checked += [plan.selection_scale, plan.tree_scale, plan.extra_scale]
+        checked += [plan.selection_scale, plan.tree_scale, plan.extra_scale, plan.agreement_scale]
+        if plan.agreement_round_budget:
+            checked.append(self.privacy.choice_scale(plan.agreement_round_budget))
         for scale in [*checked, *(scale for column in columns for scale in column.scales)]:
             if scale:
                 check_scale(scale)  # before anything is spent
@@ -237,9 +243,9 @@ class ColumnTree:
         ranks = tuple(
             self._ranks(j, column, rank_cells(self.spaces[j], side, self.tuning)) for j, column in enumerate(columns)
         )
-        pairs: tuple[Pair, ...] = ()
+        pairs, agreements = tuple[Pair, ...](), None
         if plan.tree_pairs:
-            pairs = self._pairs(source, columns, ranks, plan, key, progress)
+            pairs, agreements = self._pairs(source, columns, ranks, plan, key, progress)
         # The noisy tables are public too, and say something of the columns.
         total = best, 1 / sum(1 / v for _, v in known) if known else 0.0
         columns = tuple(
@@ -263,6 +269,7 @@ class ColumnTree:
             columns=columns,
             ranks=ranks,
             pairs=pairs,
+            agreements=agreements,
             private=key.private,
             origin=Origin.of(key.release_id),
         )
@@ -351,8 +358,8 @@ class ColumnTree:
         plan: ColumnPlan,
         key: Key,
         progress: Progress,
-    ) -> tuple[Pair, ...]:
-        """Count all pairs on rank cells in one pass, choose some and return their noisy tables."""
+    ) -> tuple[tuple[Pair, ...], Agreements | None]:
+        """Count all pairs on rank cells in one pass, return noisy tables of some and, if planned, agreements of all."""
         active = [j for j, column in enumerate(columns) if column.level > 0]
         axes = {j: Axis(self.spaces[j], columns[j].level, self.domain.columns[j], ranks[j]) for j in active}
         names = list(combinations(active, 2))
@@ -361,10 +368,12 @@ class ColumnTree:
             self._ranked(j, column, groups) for j, (column, groups) in enumerate(zip(columns, ranks, strict=True))
         ]
         try:
-            return TruePairs(names, counts, ranked, plan, self.tuning, self.targets).chosen(key)
+            true = TruePairs(names, counts, ranked, plan, self.tuning, self.targets)
+            pairs = true.chosen(key)
+            return pairs, true.agreements(pairs, key)
         finally:
-            for true in counts:  # used up, whatever happened: nobody keeps the true counts alive
-                true.take()
+            for each in counts:  # used up, whatever happened: nobody keeps the true counts alive
+                each.take()
 
     def _ranked(self, j: int, column: CellMeasure, groups: Groups) -> RankedColumn:
         """Return the released masses of the rank cells of a column, with what its coarser groups must keep apart."""

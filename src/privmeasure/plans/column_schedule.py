@@ -6,7 +6,7 @@ what they sum to.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privmeasure.domains import Categories, Domain, Finite, Nullable
@@ -133,6 +133,7 @@ class Split:
     columns: tuple[Mapping[int, Fraction], ...]
     selection: Fraction
     pairs: Fraction
+    agreements: Fraction = Fraction(0)
 
 
 def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_size: bool, tuning: Tuning) -> Split:
@@ -150,13 +151,27 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     fewer = tuning.usual_rows / max(x, 1.0)
     columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
     choice = tuning.selection_share if k > 2 else 0.0
-    wanted = {0: columns, 1: choice, 2: 1 - columns - choice} if k > 1 else {0: 1.0}
+    left = 1 - columns - choice
+    agreed = _agreement_share(k, left, privacy, privacy.budget - size, rows, tuning)
+    wanted = {0: columns, 1: choice, 2: left - agreed, 3: agreed} if k > 1 else {0: 1.0}
     shares = split_budget(privacy.budget - size, {i: share for i, share in wanted.items() if share > 0})
     each = split_budget(shares[0], weights)
     budgets = (
         column_budgets(s, each[j], privacy, rows, tuning=tuning) if j in each else {} for j, s in enumerate(spaces)
     )
-    return Split(size, tuple(budgets), shares.get(1, none), shares.get(2, none))
+    return Split(size, tuple(budgets), *(shares.get(i, none) for i in (1, 2, 3)))
+
+
+def _agreement_share(k: int, left: float, privacy: Privacy, budget: Fraction, rows: int, tuning: Tuning) -> float:
+    """Return the part of a budget for agreements of k columns: none where it would not buy and choose a single one.
+
+    It is taken from what is `left` for pairs, half of that at most.
+    """
+    share = min(tuning.agreement_share, left / 2)
+    half = budget * Fraction(share) / 2
+    if k < 3 or not half or privacy.choice_scale(half) > LARGEST_SCALE:
+        return 0.0
+    return share if privacy.afford(half, rows, tuning.agreement_rows) >= 1 else 0.0
 
 
 def _share(shares: Shares, slope: float, fewer: float) -> float:
@@ -167,7 +182,10 @@ def _share(shares: Shares, slope: float, fewer: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """What is fixed once the number of rows is known well: how many pairs, their budgets and their groups."""
+    """What is fixed once the number of rows is known well: how many pairs, their budgets and their groups.
+
+    Of agreements there are so many, each of a budget, and chosen for another one: 0 where all have one.
+    """
 
     tree: int
     extra: int
@@ -176,10 +194,29 @@ class Pairs:
     extra_budget: Fraction
     sides: tuple[int, int]
     power: float = 0.0
+    agreements: int = 0
+    agreement_budget: Fraction = Fraction(0)
+    agreement_round_budget: Fraction = Fraction(0)
 
 
 def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: int, *, tuning: Tuning) -> Pairs:
-    """Return the pairs of columns of these spaces, no constant ones, for a public number of rows."""
+    """Return the pairs of columns of these spaces, no constant ones, for a public number of rows.
+
+    Where tables leave no pair for agreements, their budget goes to the tables.
+    """
+    pairs = _plan_tables(spaces, privacy, split, rows, tuning=tuning)
+    if not split.agreements:
+        return pairs
+    free = math.comb(len(spaces), 2) - pairs.tree - pairs.extra
+    if free == 0:
+        whole = replace(split, pairs=split.pairs + split.agreements)
+        return _plan_tables(spaces, privacy, whole, rows, tuning=tuning)
+    number, budget, choice = _plan_agreements(len(spaces), free, privacy, split.agreements, rows, tuning=tuning)
+    return replace(pairs, agreements=number, agreement_budget=budget, agreement_round_budget=choice)
+
+
+def _plan_tables(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: int, *, tuning: Tuning) -> Pairs:
+    """Return the pairs that have tables."""
     k, none = len(spaces), Fraction(0)
     if k < 2:
         return Pairs(0, 0, none, none, none, (0, 0))
@@ -214,6 +251,24 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
         sides=(side, min(max(wanted[1], 2), side) if extra else 0),
         power=tuning.pair_power if SMALLEST_SCALE <= min(extremes) <= max(extremes) <= LARGEST_SCALE else 0.0,
     )
+
+
+def _plan_agreements(
+    k: int, free: int, privacy: Privacy, budget: Fraction, rows: int, *, tuning: Tuning
+) -> tuple[int, Fraction, Fraction]:
+    """Return how many pairs of k columns have an agreement, the budget of each, and of the choice of each.
+
+    All of them, without a choice, where the budget leaves each of them its rows; else half of it goes to the choice
+    among those that have no table, which are `free`.
+    """
+    everyone = math.comb(k, 2)
+    reach = privacy.sum_scale(budget / everyone) <= LARGEST_SCALE
+    if reach and privacy.afford(budget, rows, tuning.agreement_rows) >= everyone:
+        return everyone, budget / everyone, Fraction(0)
+    chosen = max(1, min(free, int(privacy.afford(budget / 2, rows, tuning.agreement_rows))))
+    while chosen > 1 and privacy.choice_scale(budget / (2 * chosen)) > LARGEST_SCALE:
+        chosen //= 2  # a tiny epsilon with very many rows: scales must stay within reach
+    return chosen, budget / (2 * chosen), budget / (2 * chosen)
 
 
 def rank_cells(space: Domain, side: int, tuning: Tuning) -> int:

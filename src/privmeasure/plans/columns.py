@@ -30,6 +30,8 @@ MOST_COLUMNS = 4096
 """More columns are a mistake, or a hand-edited file."""
 MOST_PAIR_POWER = 0.9
 """Of cells in the weights of budgets: beyond, small tables would have more noise in all than large ones."""
+BUDGETS = ("size_budget", "round_budget", "tree_budget", "extra_budget", "agreement_budget", "agreement_round_budget")
+"""The fields of a plan that are parts of its budget."""
 DEEPEST_COLUMN = 22
 """The deepest level of a column: a file of finer cells would not be read again, nor would memory hold them."""
 MOST_LISTED = 1 << 28
@@ -46,9 +48,11 @@ class ColumnPlan:
     fewer, and `list_room` times as many on top of it. No table has more cells than these squares, or with a list
     `list_room` times as many. Pairs of one kind share their budgets by (cells of their tables)^`pair_power`; e_t and
     e_x are the means. Whole numbers are cut at equal parts of their range where they are at most `most_steps`.
+    `agreement_pairs` have one noisy number each (`Agreements`): all pairs of columns, or as many as are chosen.
 
-    Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x
-    Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x <= epsilon, in exact fractions
+    Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x,
+                a agreements of e_a, chosen for e_c
+    Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x + a (e_a + e_c) <= epsilon, exactly
                 accuracy  each column's own; the tables of chosen pairs as they were measured (`pair_error`), in groups
                           of values; nothing for tables that were made consistent, for pairs that were not chosen, nor
                           for the joint distribution
@@ -73,6 +77,9 @@ class ColumnPlan:
     list_room: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 1
     pair_power: Annotated[float, msgspec.Meta(ge=0, le=MOST_PAIR_POWER)] = 0.0
     most_steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEPS)] = FEWER_STEPS
+    agreement_pairs: Whole = 0
+    agreement_budget: Fraction = Fraction(0)
+    agreement_round_budget: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -128,6 +135,7 @@ class ColumnPlan:
             + self.rounds * self.round_budget
             + self.tree_pairs * self.tree_budget
             + self.extra_pairs * self.extra_budget
+            + self.agreement_pairs * (self.agreement_budget + self.agreement_round_budget)
         )
 
     @property
@@ -144,6 +152,16 @@ class ColumnPlan:
     def extra_scale(self) -> Fraction:
         """The noise scale of an extra table that has the mean budget; 0 where there are none."""
         return self.privacy.scale(self.extra_budget) if self.extra_pairs else Fraction(0)
+
+    @property
+    def agreement_scale(self) -> Fraction:
+        """The noise scale of an agreement; 0 where there are none."""
+        return self.privacy.sum_scale(self.agreement_budget) if self.agreement_pairs else Fraction(0)
+
+    @property
+    def all_pairs(self) -> int:
+        """How many pairs the active columns have."""
+        return self.active * (self.active - 1) // 2
 
     def pair_scales(self, budget: Fraction, cells: Sequence[int]) -> list[Fraction]:
         """Return the noise scales of tables of one kind with so many cells, whose mean budget is given.
@@ -224,7 +242,7 @@ class ColumnPlan:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; fractions are written as "p/q"."""
         value = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("size_budget", "round_budget", "tree_budget", "extra_budget"):
+        for name in BUDGETS:
             value[name] = str(value[name])
         columns = [column.to_json() for column in self.columns]
         privacy, sides = self.privacy.to_json(), list(self.pair_sides)
@@ -250,18 +268,20 @@ class ColumnPlan:
             (self.rounds, self.round_budget),
             (self.tree_pairs, self.tree_budget),
             (self.extra_pairs, self.extra_budget),
+            (self.agreement_pairs, self.agreement_budget),
         ]
-        active = self.active
+        active, free = self.active, self.all_pairs - self.tree_pairs - self.extra_pairs
         if not (
             all(self.privacy.at(column.privacy.epsilon) == column.privacy for column in self.columns)
             and all((c.rows, c.rows_are, c.law) == (self.rows, self.rows_are, self.law) for c in self.columns)
             and all(column.mechanism == "pmm" and 0 not in column.levels for column in self.columns)
             and all((number == 0) == (budget == 0) for number, budget in bought)
             and min(1, active - 1) <= self.tree_pairs <= max(0, active - 1)
-            and self.tree_pairs + self.extra_pairs <= active * (active - 1) // 2
+            and free >= 0
             and (self.extra_pairs == 0 or self.tree_pairs == active - 1)
             and self.rounds in ((0,) if active <= 2 else (self.tree_pairs + self.extra_pairs,))
             and not (self.privacy.rows_are_public and self.size_budget > 0)
+            and self.agreement_pairs in ((0, self.all_pairs) if not self.agreement_round_budget else range(1, free + 1))
             and self.law == self.privacy.law
             and self.spent <= self.privacy.budget
         ):
@@ -320,6 +340,13 @@ class ColumnPlan:
             for what, number, budget, scale, cells in kinds
             if number
         ]
+        if self.agreement_pairs:
+            number, cost = self.agreement_pairs, self.agreement_budget + self.agreement_round_budget
+            lines.append(
+                f"{'selected' if self.agreement_round_budget else 'measured'}   {f'agreements: {number}':<18}  "
+                f"{self.privacy.unit} {float(number * cost):<7.4g} noise scale {float(self.agreement_scale):.3g} on a "
+                "number for two columns"
+            )
         return lines
 
     def _promises(self) -> list[str]:

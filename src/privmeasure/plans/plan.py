@@ -208,7 +208,16 @@ def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:
         raise ReleaseFileError(f"a field of the plan has a wrong type: {error}") from None
 
 
-USUAL_FIELDS = (("law", LAPLACE), ("why", ""), ("list_room", 1), ("pair_power", 0.0), ("most_steps", FEWER_STEPS))
+USUAL_FIELDS = (
+    ("law", LAPLACE),
+    ("why", ""),
+    ("list_room", 1),
+    ("pair_power", 0.0),
+    ("most_steps", FEWER_STEPS),
+    ("agreement_pairs", 0),
+    ("agreement_budget", "0"),
+    ("agreement_round_budget", "0"),
+)
 """What files leave out: older ones do not have it."""
 
 

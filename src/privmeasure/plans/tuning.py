@@ -172,6 +172,16 @@ class Tuning:
     Larger gives small tables more noise. With 0 pairs are 1 %, 3 % and 4 % worse at epsilon = 0.1, 1 and 4, lists of
     values up to 10 %; 0.5 is flat.
     """
+    agreement_share: float = 0.05
+    """The part of epsilon, after the size, for agreements: taken from pairs, half of which it is at most.
+
+    TODO
+    """
+    agreement_rows: float = 40
+    """Rows per noise scale that every agreement keeps: as many are bought as leave so many.
+
+    TODO
+    """
     whole_blocks: bool = True
     """Whether groups of a number are made of whole coarse cells where these are not clearly heavier than a group.
 
@@ -211,10 +221,12 @@ class Tuning:
         self._check("selection_share", "above 0 and below 1", 0 < self.selection_share < 1)
         if most + self.selection_share >= 1:
             raise ArgumentError("columns_share and selection_share must leave something for pairs, even at most.")
+        self._check("agreement_share", "at least 0 and below 1", 0 <= self.agreement_share < 1)
         self._check("pair_power", "from 0 to 0.9", 0 <= self.pair_power <= MOST_PAIR_POWER)
         for name in ("columns_slope", "split_power", "most_extra", "noise_price"):
             self._check(name, "finite and at least 0", 0 <= getattr(self, name) < math.inf)
-        for name in ("usual_rows", "rows_per_cell", "tree_rows", "extra_rows", "pair_rows", "least_rows", "clear"):
+        rows = ("usual_rows", "rows_per_cell", "tree_rows", "extra_rows", "pair_rows", "least_rows", "agreement_rows")
+        for name in (*rows, "clear"):
             self._check(name, "finite and above 0", 0 < getattr(self, name) < math.inf)
         for name, low in (
             ("coarse_level", 1),

@@ -19,6 +19,7 @@ from privmeasure.domains.own import tell_how_to_load
 from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.hints import hinted
+from privmeasure.model.agreements import Agreements
 from privmeasure.model.graph import Model
 from privmeasure.model.pairs import Pair, mutual_information, pair_table
 from privmeasure.model.ranks import Groups
@@ -44,7 +45,16 @@ from privmeasure.releases.sampling import (
     even_sizes,
     in_order,
 )
-from privmeasure.releases.storing import column_parts, from_runs, pair_parts, read_columns, read_pairs, to_runs
+from privmeasure.releases.storing import (
+    agreement_parts,
+    column_parts,
+    from_runs,
+    pair_parts,
+    read_agreements,
+    read_columns,
+    read_pairs,
+    to_runs,
+)
 from privmeasure.threads import BLOCK, in_threads, thread_count
 
 BATCH = 1 << 19
@@ -72,6 +82,7 @@ class ColumnsMeasure:
     private: bool
     facts: tuple[AnyFact, ...] = ()
     origin: Origin | None = None
+    agreements: Agreements | None = None
 
     @property
     def total(self) -> int:
@@ -95,7 +106,7 @@ class ColumnsMeasure:
 
     def _model(self, forbidden: Mapping[tuple[int, int], Bools]) -> Model:
         margins = self._maker.margins  # of the columns as they are released, but for what facts inside groups forbid
-        return Model.of_pairs(margins, self.pairs, self.total, forbidden=forbidden)
+        return Model.of_pairs(margins, self.pairs, self.total, agreements=self.agreements, forbidden=forbidden)
 
     @cached_property
     def _maker(self) -> RowMaker:
@@ -191,7 +202,8 @@ class ColumnsMeasure:
 
     def lean(self, facts: Sequence[AnyFact]) -> "ColumnsMeasure":
         """Return the model and the columns, without noisy counts and without noisy pairs, which went into the model."""
-        found = replace(self, columns=tuple(replace(column, noisy=None) for column in self.columns), pairs=())
+        bare = tuple(replace(column, noisy=None) for column in self.columns)
+        found = replace(self, columns=bare, pairs=(), agreements=None)
         vars(found)["model"] = self.model  # made once, and not again on every machine
         found._maker.patient = self._maker.patient
         return found
@@ -344,7 +356,7 @@ class ColumnsMeasure:
         return header | {"facts": facts} if facts else header
 
     def _parts(self) -> list[tuple[dict[str, Any], files.Part]]:
-        return column_parts(self.columns) + pair_parts(self.pairs)
+        return column_parts(self.columns) + agreement_parts(self.agreements) + pair_parts(self.pairs)
 
     def columns_of_file(self) -> files.FileTable:
         """Return the columns of the file: part, cell and mass."""
@@ -373,9 +385,10 @@ class ColumnsMeasure:
         ranks: tuple[Groups, ...] = tuple(
             from_runs(value, 1 << column.level) for value, column in zip(header["ranks"], columns, strict=True)
         )
+        agreements, rest = read_agreements(plan, ranks, rest)
         pairs = read_pairs(plan, ranks, rest)
         facts = tuple(_read_fact(fact, space) for fact in header.get("facts", []))
-        return cls(space, plan, columns, ranks, pairs, header["private"], facts, Origin.from_header(header))
+        return cls(space, plan, columns, ranks, pairs, header["private"], facts, Origin.from_header(header), agreements)
 
     def __repr__(self) -> str:
         """Show the outline."""

@@ -1,12 +1,14 @@
 """A release of columns in a file: what its header says, and its parts. Everything that is read is checked."""
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from privmeasure.domains import Domain
 from privmeasure.errors import ReleaseFileError
+from privmeasure.model.agreements import Agreements
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Groups
 from privmeasure.noise.law import LawName
@@ -41,6 +43,41 @@ def pair_parts(pairs: Sequence[Pair]) -> list[Described]:
         )
         for pair in pairs
     ]
+
+
+def agreement_parts(agreements: Agreements | None) -> list[Described]:
+    """Return the part of the agreements: the noisy number of every pair that has one."""
+    if agreements is None:
+        return []
+    names, halves = [list(pair) for pair in agreements.names], [to_runs(half) for half in agreements.halves]
+    about = {"kind": "agreements", "pairs": names, "halves": halves}
+    return [(about, (np.arange(len(agreements.noisy), dtype=np.uint64), agreements.noisy))]
+
+
+def read_agreements(
+    plan: ColumnPlan, ranks: Sequence[Groups], parts: Sequence[Described]
+) -> tuple[Agreements | None, list[Described]]:
+    """Return the agreements, if the plan has them, and the parts that are left over."""
+    rest = list(parts)
+    if not plan.agreement_pairs:
+        return None, rest
+    match rest.pop(0) if rest else None:
+        case ({"kind": "agreements", "pairs": list(pairs), "halves": list(runs)} as about, part) if len(about) == 3:
+            cells, noisy = part
+        case _:
+            raise ReleaseFileError("after the columns must come the agreements that the plan has")
+    possible = set(combinations([j for j, column in enumerate(plan.columns) if column.depth > 0], 2))
+    names = tuple((first, second) for first, second in pairs)
+    if not (len(names) == len({*names}) == len(cells) == plan.agreement_pairs and possible.issuperset(names)):
+        raise ReleaseFileError("there must be an agreement for as many pairs of columns as the plan says")
+    if len(runs) != len(ranks) or not np.array_equal(cells, np.arange(len(names))):
+        raise ReleaseFileError("every column must have its halves, and every agreement its place")
+    if float(np.abs(noisy.astype(np.float64)).max()) >= 2**62:
+        raise ReleaseFileError("a noisy agreement is out of reach")
+    halves = tuple(from_runs(value, int(groups.max()) + 1) for value, groups in zip(runs, ranks, strict=True))
+    if any(int(half.max()) > 1 for half in halves):
+        raise ReleaseFileError("a column must be cut into two halves")
+    return Agreements(names, halves, noisy.astype(np.int64), plan.agreement_scale, plan.law), rest
 
 
 def read_columns(

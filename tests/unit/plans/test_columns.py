@@ -99,7 +99,7 @@ def test_what_is_in_reach_with_few_and_many_rows_is_in_reach_between(epsilon):
     tool = ColumnTree(Product(FACTORS), Privacy(epsilon, "add-remove"))
     for power in range(53):
         plan = tool.plan(1 << power)
-        scales = [plan.selection_scale, plan.tree_scale, plan.extra_scale]
+        scales = [plan.selection_scale, plan.tree_scale, plan.extra_scale, plan.agreement_scale]
         assert all(SMALLEST_SCALE <= scale <= LARGEST_SCALE for scale in scales if scale)
         assert plan.spent == epsilon
 

@@ -43,6 +43,8 @@ OTHER = {
     "longest_list": 2,
     "list_room": 1,
     "pair_power": 0.0,
+    "agreement_share": 0.2,
+    "agreement_rows": 500,
     "whole_blocks": False,
     "clear": 1.0,
     "score_side": 4,
@@ -53,6 +55,7 @@ BEYOND = {
     "fewest_pairs": replace(TUNED, pair_rows=10**6),
     "narrow_pairs": replace(TUNED, pair_rows=10**6),
     "pair_rows": replace(TUNED, fewest_pairs=Fraction(1, 5)),
+    "agreement_rows": replace(TUNED, most_extra=0.5),
 }
 """Where a field is without effect by itself: the tuning that it is changed in."""
 
@@ -77,7 +80,8 @@ def content(measure):
     """All that a release says."""
     masses = [(column.cells.tolist(), column.mass.tolist()) for column in measure.columns]
     pairs = [(pair.first, pair.second, pair.noisy.tolist()) for pair in measure.pairs]
-    return masses, [groups.tolist() for groups in measure.ranks], pairs
+    agreements = measure.agreements and (measure.agreements.names, measure.agreements.noisy.tolist())
+    return masses, [groups.tolist() for groups in measure.ranks], pairs, agreements
 
 
 def test_every_field_has_another_value_here():
@@ -115,6 +119,8 @@ def test_a_file_needs_no_tuning_to_give_the_same_rows(tmp_path):
         ("selection_share", 0.0),
         ("columns_slope", float("nan")),
         ("pair_power", 1.5),
+        ("agreement_share", 1.0),
+        ("agreement_rows", 0.0),
         ("most_extra", -1.0),
         ("clear", 0.0),
         ("least_rows", float("inf")),

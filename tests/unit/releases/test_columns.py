@@ -17,6 +17,7 @@ from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sp
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.mechanisms import ColumnTree
 from privmeasure.noise.entropy import Key
+from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.releases import files
 from privmeasure.releases.columns import ColumnsMeasure
@@ -235,6 +236,51 @@ def test_damaged_headers_are_refused(release: ColumnsMeasure, tmp_path: Path, na
     EDITS[name](header)
     assert header != release.header()
     files.write_release(tmp_path / "x", header, release.columns_of_file())
+    with pytest.raises(ReleaseFileError):
+        pm.load(tmp_path / "x")
+
+
+@pytest.fixture(scope="module")
+def agreeing() -> ColumnsMeasure:
+    privacy, tuning = Privacy(4, "add-remove"), replace(TUNED, most_extra=0.0, agreement_share=0.1, agreement_rows=1e-6)
+    mechanism = ColumnTree(DOMAIN, privacy, tuning=tuning)
+    return mechanism.release(ArraySource(people(), width=DOMAIN.width), Key.insecure(1), None)
+
+
+def test_agreements_in_a_file(agreeing: ColumnsMeasure, tmp_path: Path) -> None:
+    agreeing.save(tmp_path / "x")
+    again = pm.load(tmp_path / "x")
+    assert isinstance(again, ColumnsMeasure)
+    assert again.plan.agreement_pairs == 10  # of five columns; the sixth has a single value
+    assert again.agreements is not None
+    assert agreeing.agreements is not None
+    assert again.agreements.names == agreeing.agreements.names
+    assert np.array_equal(again.agreements.noisy, agreeing.agreements.noisy)
+    assert np.array_equal(again.sample(seed=5), agreeing.sample(seed=5), equal_nan=True)
+    assert "agreements: 10" in str(again.plan)
+
+
+AGREEMENT_EDITS: dict[str, Edit] = {
+    "none": lambda h: h["parts"].remove(_agreements(h)),
+    "another kind": lambda h: _agreements(h).update(kind="pair"),
+    "something more": lambda h: _agreements(h).update(extra=1),
+    "a column without halves": lambda h: _agreements(h)["halves"].pop(),
+    "three halves": lambda h: _agreements(h)["halves"][0].update(groups=[0, 1, 2], lengths=[1, 1, 1]),
+    "halves of no cell": lambda h: _agreements(h)["halves"][0]["lengths"].__setitem__(0, 10**6),
+    "not in the plan": lambda h: h["plan"].update(agreement_pairs=0, agreement_budget="0"),
+    "more than epsilon": lambda h: h["plan"].update(agreement_budget="4"),
+}
+
+
+def _agreements(header: dict[str, Any]) -> dict[str, Any]:
+    return next(part for part in header["parts"] if part["kind"] == "agreements")
+
+
+@pytest.mark.parametrize("name", AGREEMENT_EDITS)
+def test_damaged_agreements_are_refused(agreeing: ColumnsMeasure, tmp_path: Path, name: str) -> None:
+    header = json.loads(json.dumps(copy.deepcopy(agreeing.header())))
+    AGREEMENT_EDITS[name](header)
+    files.write_release(tmp_path / "x", header, agreeing.columns_of_file())
     with pytest.raises(ReleaseFileError):
         pm.load(tmp_path / "x")
 

@@ -1,0 +1,128 @@
+"""Agreements: one noisy number for every two columns, and what it says beyond the measured tables.
+
+Each column is cut into two halves of about equal released mass. The agreement of two columns is the number of rows in
+like halves of both less that of rows in unlike ones: their correlation, coarsely. Tables are bought for few pairs; with
+agreements the model knows a little of all. Everything here is computed from released values.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Floats
+from privmeasure.estimates.linear import noise_variance
+from privmeasure.model.ranks import Groups
+from privmeasure.noise.law import LAPLACE, LawName
+from privmeasure.rounding import TINY
+
+CLEAR = 2.0
+"""Standard deviations that an agreement must be from what the tables say, to be followed.
+
+Fewer follow noise, more leave dependences out. Fixed, as files do not hold it: see `privmeasure.model`.
+"""
+NEARLY = 0.98
+"""How far towards an impossible table an agreement may go: noise can ask for more rows than there are."""
+LIKE = np.array([[1.0, -1.0], [-1.0, 1.0]])
+"""What cells of two halves add to an agreement."""
+
+
+@dataclass(frozen=True, eq=False)
+class Agreements:
+    """The noisy agreements of pairs of columns; `halves[j]` is the half of every rank cell of column j.
+
+    Notation:   scale and law of the noise of every agreement
+    """
+
+    names: tuple[tuple[int, int], ...]
+    halves: tuple[Groups, ...]
+    noisy: NDArray[np.int64]
+    scale: Fraction
+    law: LawName = LAPLACE
+
+
+def halve(mass: Floats, *, ordered: bool) -> Groups:
+    """Return a half, 0 or 1, for every rank cell: about equal masses, where cells are ordered the low and the high.
+
+    Neither is empty where there are two cells.
+
+    Examples:
+        >>> halve(np.array([3.0, 1.0, 2.0]), ordered=True), halve(np.array([1.0, 9.0, 2.0]), ordered=False)
+        (array([0, 1, 1]), array([1, 0, 1]))
+    """
+    order = np.arange(len(mass)) if ordered else np.argsort(-mass, kind="stable")
+    middle = np.cumsum(mass[order]) - mass[order] / 2
+    cut = int(np.searchsorted(middle, mass.sum() / 2, "right"))
+    halves = np.zeros(len(mass), np.int64)
+    halves[order[max(min(cut, len(mass) - 1), 1) :]] = 1
+    return halves
+
+
+def agreement(table: NDArray[np.int64], first: Groups, second: Groups) -> int:
+    """Return the agreement of two columns whose halves are given, in a table of their rank cells.
+
+    Examples:
+        >>> agreement(np.array([[5, 1], [2, 9]]), np.array([0, 1]), np.array([0, 1]))
+        11
+    """
+    return int((1 - 2 * first) @ table @ (1 - 2 * second))
+
+
+def expected_agreements(
+    names: Sequence[tuple[int, int]], halves: Sequence[Groups], drawn: Sequence[NDArray[np.int32]]
+) -> Floats:
+    """Return the agreements of pairs of columns in rows, over the number of rows.
+
+    Examples:
+        >>> rows = [np.array([0, 1, 1, 1], np.int32), np.array([0, 1, 1, 0], np.int32)]
+        >>> expected_agreements([(0, 1)], [np.array([0, 1])] * 2, rows)
+        array([0.5])
+    """
+    sides = [half.astype(np.int8).take(cells) for half, cells in zip(halves, drawn, strict=True)]
+    return np.array([1 - 2 * np.count_nonzero(sides[i] != sides[j]) / len(sides[i]) for i, j in names])
+
+
+def surprising_tables(
+    agreements: Agreements,
+    margins: Sequence[Floats],
+    drawn: Sequence[NDArray[np.int32]],
+    known: Collection[tuple[int, int]],
+) -> dict[tuple[int, int], Floats]:
+    """Return tables of halves for the pairs whose agreement is clearly not that of rows `drawn` from the model so far.
+
+    `known` pairs have tables of their own, which say more. What differs is shrunk by what noise explains of it.
+    """
+    masses = [
+        np.bincount(halves, weights=margin, minlength=2).astype(np.float64)
+        for halves, margin in zip(agreements.halves, margins, strict=True)
+    ]
+    count, tables = len(drawn[0]), dict[tuple[int, int], Floats]()
+    shares = expected_agreements(agreements.names, agreements.halves, drawn)
+    for (i, j), noisy, share in zip(agreements.names, agreements.noisy.tolist(), shares.tolist(), strict=True):
+        total = float(masses[i].sum())
+        expected = total * share
+        variance = noise_variance(agreements.scale, agreements.law) + total**2 / count
+        surprise = noisy - expected
+        if (i, j) in known or surprise**2 <= CLEAR**2 * variance:
+            continue
+        table = _table(masses[i], masses[j], expected + surprise * (1 - variance / surprise**2))
+        if table is not None:
+            tables[i, j] = table
+    return tables
+
+
+def _table(first: Floats, second: Floats, wanted: float) -> Floats | None:
+    """Return the masses of two by two halves with these margins and, as far as they allow, this agreement.
+
+    None where a half is empty: there is nothing to say.
+    """
+    independent = np.outer(first, second) / max(float(first.sum()), TINY)
+    if not independent.all():
+        return None
+    shift = (wanted - float((independent * LIKE).sum())) / 4
+    least, most = -min(independent[0, 0], independent[1, 1]), min(independent[0, 1], independent[1, 0])
+    table: Floats = independent + LIKE * float(np.clip(shift, NEARLY * least, NEARLY * most))
+    return table if math.isfinite(shift) else None

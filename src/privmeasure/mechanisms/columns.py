@@ -211,9 +211,9 @@ class ColumnTree:
     def release(self, source: Source, key: Key, progress: Progress | None = None) -> ColumnsMeasure:
         """Spend the budget and return what anyone may see; the key is destroyed."""
         with gate(key):
-            return self._release(source, key, progress or (lambda stage, fraction: None))
+            return self._release(source, key, progress)
 
-    def _release(self, source: Source, key: Key, progress: Progress) -> ColumnsMeasure:
+    def _release(self, source: Source, key: Key, progress: Progress | None) -> ColumnsMeasure:
         first, known, split = self._size(source, key)
         noisy, variances = self._noisy_columns(source, split, key, progress)
         # From here on the noisy counts of the columns are public.
@@ -256,7 +256,8 @@ class ColumnTree:
             else column
             for j, column in enumerate(columns)
         )
-        progress("release", 1.0)
+        if progress is not None:
+            progress("release", 1.0)
         return ColumnsMeasure(
             domain=self.domain,
             plan=plan,
@@ -284,7 +285,7 @@ class ColumnTree:
         return max(1, total), known, self._split(self.rows or max(1, total))
 
     def _noisy_columns(
-        self, source: Source, split: Split, key: Key, progress: Progress
+        self, source: Source, split: Split, key: Key, progress: Progress | None
     ) -> tuple[list[dict[int, Estimate]], list[dict[int, float]]]:
         """Return the noisy counts of the measured levels of every column, and the variances of their noise.
 
@@ -350,7 +351,7 @@ class ColumnTree:
         ranks: Sequence[Groups],
         plan: ColumnPlan,
         key: Key,
-        progress: Progress,
+        progress: Progress | None,
     ) -> tuple[Pair, ...]:
         """Count all pairs on rank cells in one pass, choose some and return their noisy tables."""
         active = [j for j, column in enumerate(columns) if column.level > 0]

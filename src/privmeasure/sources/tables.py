@@ -68,7 +68,7 @@ class TableSource:
         """Return the counts of each partition, in one pass."""
         import pyarrow as pa
 
-        tallies = [Tally(partitions, among=self._threads) for _ in range(self._threads)]
+        tallies = [Tally(partitions) for _ in range(self._threads)]
         try:
             if not isinstance(self._table, pa.Table):
                 self._table.check_unchanged()  # also where rows were kept: whether they are depends on their number
@@ -221,14 +221,17 @@ class TableSource:
         quarters.passed(1, 1)
 
     def _count_cache(self, cache: list[KeptRows], tallies: list[Tally], progress: Progress | None) -> None:
-        edges = [len(cache) * i // QUARTERS for i in range(QUARTERS + 1)]
-        for quarter in range(QUARTERS):
+        quarters = 1 if progress is None else QUARTERS  # after each of them all threads wait for the last
+        edges, idle = [len(cache) * i // quarters for i in range(quarters + 1)], list(tallies)
+        for quarter in range(quarters):
+            blocks = cache[edges[quarter] : edges[quarter + 1]]
 
-            def count_share(thread: int, quarter: int = quarter) -> None:
-                for block in cache[edges[quarter] + thread : edges[quarter + 1] : self._threads]:
-                    tallies[thread].add(block[:])
+            def count_block(i: int, blocks: list[KeptRows] = blocks) -> None:
+                tally = idle.pop()
+                tally.add(blocks[i][:])
+                idle.append(tally)
 
-            in_threads(count_share, self._threads, self._threads if len(cache) > FEW_BATCHES else 1)
+            in_threads(count_block, len(blocks), self._threads if len(cache) > FEW_BATCHES else 1)
             if progress is not None:
                 progress("count", (quarter + 1) / QUARTERS)
 

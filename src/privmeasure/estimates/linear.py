@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Domain, Floats
 from privmeasure.noise.law import LAPLACE, LawName, facts_of
+from privmeasure.threads import in_threads
 
 Estimate = NDArray[Any]
 """int64 where nothing was averaged, float64 after inference."""
@@ -161,10 +162,14 @@ def ancestors(exists: Bools, depth: int) -> list[Bools]:
     return levels[::-1]
 
 
-def existing(domain: Domain, depth: int) -> list[Bools]:
+def existing(domain: Domain, depth: int, *, threads: int = 1) -> list[Bools]:
     """Return which cells of levels 0, ..., depth exist."""
     there = np.empty(1 << depth, bool)
-    for start in range(0, len(there), CELLS_TOGETHER):
+
+    def look(task: int) -> None:
+        start = task * CELLS_TOGETHER
         cells = np.arange(start, min(start + CELLS_TOGETHER, len(there)), dtype=np.uint64)
         there[start : start + CELLS_TOGETHER] = domain.exists(cells, depth)
+
+    in_threads(look, -(-len(there) // CELLS_TOGETHER), threads)
     return ancestors(there, depth)

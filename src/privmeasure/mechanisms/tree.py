@@ -74,7 +74,16 @@ def tree_masses(
     there = None if domain.size(depth) == 1 << depth else existing(domain, depth, threads=threads)
     kept = keep_counts(domain, noisy, depth, there=there)  # noise was added: nothing private is copied
     mass = consistent_leaves(
-        domain, noisy, variances, total, depth, recipe, estimated=estimated, allowed=allowed, there=there
+        domain,
+        noisy,
+        variances,
+        total,
+        depth,
+        recipe,
+        estimated=estimated,
+        allowed=allowed,
+        there=there,
+        threads=threads,
     )
     cells = np.flatnonzero(mass)
     return cells.astype(np.uint64), mass[cells], kept
@@ -135,6 +144,7 @@ def consistent_leaves(
     estimated: bool = False,
     allowed: tuple[float, int] | None = None,
     there: Sequence[Bools] | None = None,
+    threads: int = 1,
 ) -> Mass:
     """Return the masses of all leaves: inference, then consistency. Post-processing.
 
@@ -170,7 +180,8 @@ def consistent_leaves(
         root = float(total)
     if root is None:
         noisy[0] = roots.astype(np.float64)  # the noisy number of rows is a measurement like the others
-    return distribute(roots, uneven_blue(noisy, variances, depth, there, root), rule, there)
+    differences = uneven_blue(noisy, variances, depth, there, root, threads=threads)
+    return distribute(roots, differences, rule, there, threads=threads)
 
 
 def leaves_there(domain: Domain, depth: int) -> Bools:

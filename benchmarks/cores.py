@@ -143,6 +143,7 @@ def file_to_file(path: Path, out: Path, mechanism: str, threads: int, seed: int 
     """Return the seconds of the fit and of making and writing as many rows."""
     from privmeasure.tables.writing import write_table
 
+    out.unlink(missing_ok=True)  # to let go of an old file takes the system longer than to write the new one's name
     start = time.perf_counter()
     synth = pm.Synthesizer(schema(), epsilon=1, neighbours="add-remove", mechanism=mechanism, threads=threads).fit(
         path, insecure_seed=seed

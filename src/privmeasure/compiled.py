@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 MANY_ROWS = 1 << 25
 """Rows, counted and sampled by this process so far, from which on loading pays."""
 
+MOST_PLAIN = 8
+"""Threads that help where NumPy locates and draws points: more of them wait for the lock of the interpreter."""
+
 Array = NDArray[Any]
 
 
@@ -51,6 +54,11 @@ def load_kernels(rows: int) -> None:
     _seen[:] = [sum(_seen) + rows]
     if _seen[0] >= MANY_ROWS and (found := _compiled()) is not None:
         _loaded.append(found)
+
+
+def useful_threads(threads: int) -> int:
+    """Return how many of the threads help to locate or draw points: all of them where the loops are loaded."""
+    return threads if kernels() is not None else min(threads, MOST_PLAIN)
 
 
 @cache

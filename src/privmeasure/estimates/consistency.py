@@ -8,18 +8,20 @@ Below, division is floor division: truncation would break negative numbers.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools
 from privmeasure.estimates.linear import Estimate
+from privmeasure.threads import in_threads
 
 Mass = NDArray[np.int64]
 Prepared = tuple[Estimate, ...]
 
-PARENTS_TOGETHER = 1 << 17
-"""Parents that are split together."""
+PARENTS_TOGETHER = 1 << 16
+"""Parents that are split together: they stay in the cache."""
 
 PROPORTIONAL_LIMIT = 2**31 - 1
 """2 M x must fit 64 bits."""
@@ -119,7 +121,9 @@ def isotonic(estimates: Estimate, total: int) -> Mass:
     return edges[1:] - edges[:-1]
 
 
-def distribute(roots: Mass, prepared: list[Prepared], rule: Rule, exists: Sequence[Bools] | None = None) -> Mass:
+def distribute(
+    roots: Mass, prepared: list[Prepared], rule: Rule, exists: Sequence[Bools] | None = None, *, threads: int = 1
+) -> Mass:
     """Let mass flow from the roots of a forest of equal trees down to their leaves.
 
     `prepared[j]` belongs to the pairs of siblings of level j + 1. A child that does not exist gets nothing: with
@@ -130,18 +134,22 @@ def distribute(roots: Mass, prepared: list[Prepared], rule: Rule, exists: Sequen
                 accuracy  leaves are integers >= 0 and every subtree sums to its root exactly
     References: [HVZ23] Algorithm 3 (consistency)
     """
+
+    def split(level: int, parents: Mass, estimate: Prepared, children: Mass, task: int) -> None:
+        part = slice(task * PARENTS_TOGETHER, (task + 1) * PARENTS_TOGETHER)
+        parent = parents[part]
+        left = rule.split(parent, *(array[part] for array in estimate))
+        if exists is not None:
+            pairs = exists[level].reshape(-1, 2)[part]
+            left = np.where(pairs[:, 0], np.where(pairs[:, 1], left, parent), 0)
+        children[part, 0] = left
+        np.subtract(parent, left, out=children[part, 1])
+
     mass, level = roots, 0
     while prepared:
-        estimate, level = prepared.pop(0), level + 1
+        level += 1
         children = np.empty((len(mass), 2), np.int64)
-        for start in range(0, len(mass), PARENTS_TOGETHER):
-            part = slice(start, start + PARENTS_TOGETHER)
-            parent = mass[part]
-            left = rule.split(parent, *(array[part] for array in estimate))
-            if exists is not None:
-                pairs = exists[level].reshape(-1, 2)[part]
-                left = np.where(pairs[:, 0], np.where(pairs[:, 1], left, parent), 0)
-            children[part, 0] = left
-            np.subtract(parent, left, out=children[part, 1])
+        tasks = -(-len(mass) // PARENTS_TOGETHER)
+        in_threads(partial(split, level, mass, prepared.pop(0), children), tasks, threads)
         mass = children.ravel()
     return mass

@@ -7,8 +7,9 @@ Notation:   y noisy count    v_j variance of the noise of level j    z estimate 
 References: Hay et al. 2010 and Honaker 2015 with a variance for each level; docs/mathematics.md
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Domain, Floats
 from privmeasure.noise.law import LAPLACE, LawName, facts_of
+from privmeasure.threads import in_threads
 
 Estimate = NDArray[Any]
 """int64 where nothing was averaged, float64 after inference."""
@@ -56,37 +58,74 @@ def level_variances(measured: Variances, depth: int, *, blue: bool) -> list[floa
 
 
 def blue_estimates(
-    noisy: dict[int, Estimate], measured: Variances, depth: int, exists: Sequence[Bools], root: float | None
+    noisy: dict[int, Estimate],
+    measured: Variances,
+    depth: int,
+    exists: Sequence[Bools],
+    root: float | None,
+    *,
+    threads: int = 1,
 ) -> Iterator[Floats]:
-    """Yield the final estimates h of the cells of levels 1, ..., depth of one tree, in both passes.
+    """Yield the final estimates h of the cells of levels 1, ..., depth of one tree, or of many alike, in both passes.
 
     A cell that does not exist is 0 with variance 0, so the variances are per cell. `root` is the total where that is
-    known, else None. Takes the arrays out of `noisy` as it goes.
+    known, else None. Takes the arrays out of `noisy` as it goes. Threads change nothing: cells are worked on by place.
 
     Notation:   h_child = z_child + (h_parent - z_left - z_right) C_child / (C_left + C_right)
     """
-    z: list[Floats] = [np.where(exists[depth], noisy.pop(depth), 0).astype(np.float64)]
-    c: list[Floats] = [np.where(exists[depth], measured[depth], 0.0)]
-    for level in range(depth - 1, -1, -1):  # z[-1] and c[-1] are the current level
-        total, spread = z[-1][0::2] + z[-1][1::2], c[-1][0::2] + c[-1][1::2]
-        if level in noisy:
-            weight = spread / (measured[level] + spread)
-            total = weight * noisy.pop(level) + (1 - weight) * total
-            spread = measured[level] * weight
-        z.append(total)
-        c.append(spread)
+
+    def leaves(own: Estimate, part: slice) -> tuple[Floats, Floats]:
+        there = exists[depth][part]
+        return np.where(there, own[part], 0.0), np.where(there, measured[depth], 0.0)
+
+    def up(level: int, own: Estimate | None, part: slice) -> tuple[Floats, Floats]:
+        left, right = _children(part)
+        total, spread = z[-1][left] + z[-1][right], c[-1][left] + c[-1][right]
+        if own is None:
+            return total, spread
+        weight = spread / (measured[level] + spread)
+        return weight * own[part] + (1 - weight) * total, measured[level] * weight
+
+    def down(h: Floats, zs: Floats, cs: Floats, part: slice) -> tuple[Floats, Floats]:
+        left, right = _children(part)
+        spread = cs[left] + cs[right]
+        share = np.divide(cs[left], spread, out=np.zeros_like(spread), where=spread > 0)
+        gap = h[part] - zs[left] - zs[right]
+        return zs[left] + gap * share, zs[right] + gap * (1 - share)
+
+    both = _by_stretch(partial(leaves, noisy.pop(depth)), np.empty((2, len(exists[depth]))), threads)
+    z, c = [both[0]], [both[1]]
+    for level in range(depth - 1, -1, -1):  # z[-1] and c[-1] are the level below
+        both = _by_stretch(partial(up, level, noisy.pop(level, None)), np.empty((2, len(z[-1]) // 2)), threads)
+        z.append(both[0])
+        c.append(both[1])
     h, _ = z.pop(), c.pop()
     if root is not None:
-        h = np.full(1, float(root))
+        h = np.full(len(h), float(root))
     while z:
-        zs, cs = z.pop(), c.pop()
-        left, right, spread = zs[0::2], zs[1::2], cs[0::2] + cs[1::2]
-        share = np.divide(cs[0::2], spread, out=np.zeros_like(spread), where=spread > 0)
-        gap = h - left - right
-        h = np.empty(2 * len(gap))
-        h[0::2] = left + gap * share
-        h[1::2] = right + gap * (1 - share)
+        children = _by_stretch(partial(down, h, z.pop(), c.pop()), np.empty((len(h), 2)).T, threads)
+        h = children.T.ravel()
         yield h
+
+
+def _children(parents: slice) -> tuple[slice, slice]:
+    """Return where the first and the second children of a stretch of parents lie."""
+    return slice(2 * parents.start, 2 * parents.stop, 2), slice(2 * parents.start + 1, 2 * parents.stop, 2)
+
+
+def _by_stretch(step: Callable[[slice], tuple[Floats, Floats]], both: Floats, threads: int) -> Floats:
+    """Fill two rows with what `step` gives for each stretch of them: small enough for the cache, and in threads."""
+    length = both.shape[1]
+
+    def fill(task: int) -> None:
+        part = slice(task * CELLS_TOGETHER, min((task + 1) * CELLS_TOGETHER, length))
+        both[0, part], both[1, part] = step(part)
+
+    if length <= CELLS_TOGETHER:
+        fill(0)
+    else:
+        in_threads(fill, -(-length // CELLS_TOGETHER), threads)
+    return both
 
 
 def total_estimate(noisy: Mapping[int, Estimate], measured: Variances, depth: int, there: Bools) -> tuple[float, float]:
@@ -161,10 +200,14 @@ def ancestors(exists: Bools, depth: int) -> list[Bools]:
     return levels[::-1]
 
 
-def existing(domain: Domain, depth: int) -> list[Bools]:
+def existing(domain: Domain, depth: int, *, threads: int = 1) -> list[Bools]:
     """Return which cells of levels 0, ..., depth exist."""
     there = np.empty(1 << depth, bool)
-    for start in range(0, len(there), CELLS_TOGETHER):
+
+    def look(task: int) -> None:
+        start = task * CELLS_TOGETHER
         cells = np.arange(start, min(start + CELLS_TOGETHER, len(there)), dtype=np.uint64)
         there[start : start + CELLS_TOGETHER] = domain.exists(cells, depth)
+
+    in_threads(look, -(-len(there) // CELLS_TOGETHER), threads)
     return ancestors(there, depth)

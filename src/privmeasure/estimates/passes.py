@@ -54,7 +54,13 @@ def uneven_up_pass(noisy: dict[int, Estimate], depth: int, rule: Rule, exists: S
 
 
 def uneven_blue(
-    noisy: dict[int, Estimate], measured: Variances, depth: int, exists: Sequence[Bools], root: float | None
+    noisy: dict[int, Estimate],
+    measured: Variances,
+    depth: int,
+    exists: Sequence[Bools],
+    root: float | None,
+    *,
+    threads: int = 1,
 ) -> list[Prepared]:
     """Return the final estimates of the differences of siblings in one tree with structural zeros."""
-    return [(h[0::2] - h[1::2],) for h in blue_estimates(noisy, measured, depth, exists, root)]
+    return [(h[0::2] - h[1::2],) for h in blue_estimates(noisy, measured, depth, exists, root, threads=threads)]

@@ -217,9 +217,9 @@ class ColumnTree:
     def release(self, source: Source, key: Key, progress: Progress | None = None) -> ColumnsMeasure:
         """Spend the budget and return what anyone may see; the key is destroyed."""
         with gate(key):
-            return self._release(source, key, progress or (lambda stage, fraction: None))
+            return self._release(source, key, progress)
 
-    def _release(self, source: Source, key: Key, progress: Progress) -> ColumnsMeasure:
+    def _release(self, source: Source, key: Key, progress: Progress | None) -> ColumnsMeasure:
         first, known, split = self._size(source, key)
         noisy, variances = self._noisy_columns(source, split, key, progress)
         # From here on the noisy counts of the columns are public.
@@ -262,7 +262,8 @@ class ColumnTree:
             else column
             for j, column in enumerate(columns)
         )
-        progress("release", 1.0)
+        if progress is not None:
+            progress("release", 1.0)
         return ColumnsMeasure(
             domain=self.domain,
             plan=plan,
@@ -291,7 +292,7 @@ class ColumnTree:
         return max(1, total), known, self._split(self.rows or max(1, total))
 
     def _noisy_columns(
-        self, source: Source, split: Split, key: Key, progress: Progress
+        self, source: Source, split: Split, key: Key, progress: Progress | None
     ) -> tuple[list[dict[int, Estimate]], list[dict[int, float]]]:
         """Return the noisy counts of the measured levels of every column, and the variances of their noise.
 
@@ -357,9 +358,9 @@ class ColumnTree:
         ranks: Sequence[Groups],
         plan: ColumnPlan,
         key: Key,
-        progress: Progress,
+        progress: Progress | None,
     ) -> tuple[tuple[Pair, ...], Agreements | None]:
-        """Count all pairs on rank cells in one pass, return noisy tables of some and, if planned, agreements of all."""
+        """Count all pairs on rank cells in one pass; return noisy tables of some and, if planned, agreements."""
         active = [j for j, column in enumerate(columns) if column.level > 0]
         axes = {j: Axis(self.spaces[j], columns[j].level, self.domain.columns[j], ranks[j]) for j in active}
         names = list(combinations(active, 2))

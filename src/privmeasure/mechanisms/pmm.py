@@ -136,7 +136,7 @@ class PMM:
     def release(self, source: Source, key: Key, progress: Progress | None = None) -> CellMeasure:
         """Spend the budget and return what anyone may see; the key is destroyed."""
         with gate(key):
-            return self._release(source, key, progress or (lambda stage, fraction: None))
+            return self._release(source, key, progress)
 
     # ------------------------------------------------------------------------------------------------- planning
 
@@ -298,7 +298,7 @@ class PMM:
 
     # ------------------------------------------------------------------------------------------------- the gate
 
-    def _release(self, source: Source, key: Key, progress: Progress) -> CellMeasure:
+    def _release(self, source: Source, key: Key, progress: Progress | None) -> CellMeasure:
         counts: CellCounts | None = None
         root = self.privacy.budget * root_share(self.recipe.schedule, self.privacy)
         lazy = False
@@ -339,7 +339,8 @@ class PMM:
         )
         if estimated:
             plan = self._plan(int(mass.sum()), rows_are, planned=first)
-        progress("release", 1.0)
+        if progress is not None:
+            progress("release", 1.0)
         return CellMeasure(
             domain=self.domain,
             cells=cells,

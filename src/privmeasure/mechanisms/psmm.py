@@ -102,7 +102,7 @@ class PSMM:
     def release(self, source: Source, key: Key, progress: Progress | None = None) -> CellMeasure:
         """Spend the budget and return what anyone may see; the key is destroyed."""
         with gate(key):
-            return self._release(source, key, progress or (lambda stage, fraction: None))
+            return self._release(source, key, progress)
 
     def simulated_bound(self, rows: int, *, draws: int = 20, seed: int | None = None) -> tuple[float, float]:
         """Return a bound of the expected W1 distance by simulating the noise, and its standard error.
@@ -194,7 +194,7 @@ class PSMM:
 
     # ------------------------------------------------------------------------------------------------- the gate
 
-    def _release(self, source: Source, key: Key, progress: Progress) -> CellMeasure:
+    def _release(self, source: Source, key: Key, progress: Progress | None) -> CellMeasure:
         counts: CellCounts | None = None
         space: tuple[Space, NDArray[np.int64]] | None = None
         if self.depth is not None or self.rows is not None:  # the level is public already
@@ -225,7 +225,8 @@ class PSMM:
         mass = project(*space, noisy, total)
         kept = np.zeros(1 << level, np.int64)
         kept[cells.view(np.int64)] = noisy
-        progress("release", 1.0)
+        if progress is not None:
+            progress("release", 1.0)
         return CellMeasure(
             domain=self.domain,
             cells=cells[mass > 0],

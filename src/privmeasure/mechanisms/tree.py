@@ -4,7 +4,7 @@ This is the gate itself. It is a function of one tree, so that a mechanism with 
 for each of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -71,8 +71,20 @@ def tree_masses(
         return *lazy_masses(domain, counts, total, scales, depth, RULES[recipe.rule], law, key, part=part), None
     noisy = noisy_levels(counts, scales, depth, law, key, part=part, threads=threads)
     variances = {level: noise_variance(scale, law) for level, scale in scales.items()}
-    kept = keep_counts(domain, noisy, depth)  # noise was added: nothing private is copied
-    mass = consistent_leaves(domain, noisy, variances, total, depth, recipe, estimated=estimated, allowed=allowed)
+    there = None if domain.size(depth) == 1 << depth else existing(domain, depth, threads=threads)
+    kept = keep_counts(domain, noisy, depth, there=there)  # noise was added: nothing private is copied
+    mass = consistent_leaves(
+        domain,
+        noisy,
+        variances,
+        total,
+        depth,
+        recipe,
+        estimated=estimated,
+        allowed=allowed,
+        there=there,
+        threads=threads,
+    )
     cells = np.flatnonzero(mass)
     return cells.astype(np.uint64), mass[cells], kept
 
@@ -99,15 +111,18 @@ def noisy_levels(
     }
 
 
-def keep_counts(domain: Domain, noisy: Mapping[int, Estimate], depth: int) -> Noisy | None:
+def keep_counts(
+    domain: Domain, noisy: Mapping[int, Estimate], depth: int, *, there: Sequence[Bools] | None = None
+) -> Noisy | None:
     """Return a copy of the noisy counts of every measured level, in 32 bits where they fit: released values.
 
-    A cell that does not exist has 0: its noise says nothing. None beyond `MOST_KEPT` cells.
+    A cell that does not exist has 0: its noise says nothing. None beyond `MOST_KEPT` cells. `there` says which cells
+    of an uneven tree exist, where that is known already.
     """
     if 1 << depth > MOST_KEPT:
         return None
-    even = domain.size(depth) == 1 << depth
-    there = None if even else existing(domain, depth)
+    if there is None and domain.size(depth) < 1 << depth:
+        there = existing(domain, depth)
     kept: dict[int, NDArray[np.signedinteger[Any]]] = {}
     for level, counts in noisy.items():
         narrow = not len(counts) or max(-int(counts.min()), int(counts.max())) < 1 << 31
@@ -128,12 +143,15 @@ def consistent_leaves(
     root: float | None = None,
     estimated: bool = False,
     allowed: tuple[float, int] | None = None,
+    there: Sequence[Bools] | None = None,
+    threads: int = 1,
 ) -> Mass:
     """Return the masses of all leaves: inference, then consistency. Post-processing.
 
     `variances` has level 0 where the total is itself a noisy count. `root` is the best estimate of the total where the
     total is that estimate rounded: estimates descend from the unrounded one. Where it is to be `estimated` here, the
-    total is the noisy number of rows, a measurement like the others. `allowed` is that of `shrunk_leaves`.
+    total is the noisy number of rows, a measurement like the others. `allowed` is that of `shrunk_leaves`, `there`
+    that of `keep_counts`.
     """
     blue = recipe.inference == "blue"
     if estimated:
@@ -155,14 +173,15 @@ def consistent_leaves(
     rule = RULES[recipe.rule]
     if domain.size(depth) == 1 << depth:
         return distribute(roots, up_pass(noisy, variances, depth, rule, blue=blue), rule)
-    there = existing(domain, depth)
+    there = existing(domain, depth) if there is None else there
     if not blue:
         return distribute(roots, uneven_up_pass(noisy, depth, rule, there), rule, there)
     if root is None and 0 not in variances:
         root = float(total)
     if root is None:
         noisy[0] = roots.astype(np.float64)  # the noisy number of rows is a measurement like the others
-    return distribute(roots, uneven_blue(noisy, variances, depth, there, root), rule, there)
+    differences = uneven_blue(noisy, variances, depth, there, root, threads=threads)
+    return distribute(roots, differences, rule, there, threads=threads)
 
 
 def leaves_there(domain: Domain, depth: int) -> Bools:

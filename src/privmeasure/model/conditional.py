@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Floats
-from privmeasure.model.drawing import GROUPS_TOGETHER, SortKey
+from privmeasure.model.drawing import SortKey
 from privmeasure.model.ranks import Groups
 from privmeasure.rounding import TINY
 
@@ -33,6 +33,8 @@ More take longer for targets that cannot all be met. Fixed, as files do not hold
 """
 FIT_ROWS = 15_000
 """Combinations of parents that factors are fitted on at most."""
+BALANCED_TOGETHER = 1 << 14
+"""Combinations whose weights are held at a time. Fixed, as sums depend on it in their last digits."""
 DENSE_CODES = 1 << 20
 """Codes of combinations up to which they are counted by position."""
 LARGEST_STEP, LARGEST_FACTOR = 1e3, 1e12
@@ -234,8 +236,8 @@ def _chosen(rows: Combinations) -> NDArray[np.int64]:
 def _balanced(fitted: Conditional, margin: Floats, rows: Combinations) -> Conditional:
     """Return the conditional whose column has its margin over all combinations, not only those it was fitted on."""
     have = np.zeros(len(margin))
-    for start in range(0, len(rows.counts), GROUPS_TOGETHER):
-        here = slice(start, start + GROUPS_TOGETHER)
+    for start in range(0, len(rows.counts), BALANCED_TOGETHER):
+        here = slice(start, start + BALANCED_TOGETHER)
         weights = fitted.weights([group[here] for group in rows.groups])
         have += np.einsum("r,rc->c", rows.counts[here] / weights.sum(axis=1), weights)
     step = margin * (have.sum() / margin.sum()) / np.maximum(have, LEAST_OF_COLUMN)

@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Floats
 from privmeasure.model.ranks import Groups
+from privmeasure.threads import in_threads
 
 SortKey = NDArray[np.signedinteger[Any]]
 """For every row the number of its group: all rows of a group are drawn from one distribution."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """The golden ratio less 1, in units of 2^-64: arithmetic modulo 1 is that of words."""
-GROUPS_TOGETHER = 1 << 14
-"""Groups whose distributions are held at a time."""
+WEIGHTS_TOGETHER = 1 << 17
+"""Weights of groups that are held at a time: they stay in the cache of a core."""
 
 
 def by_group(key: SortKey, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -32,9 +33,14 @@ def by_group(key: SortKey, size: int, rng: np.random.Generator) -> NDArray[np.in
 
 
 def draw(
-    key: SortKey, size: int, weights: Callable[[slice], NDArray[np.floating[Any]]], rng: np.random.Generator
+    key: SortKey,
+    size: int,
+    weights: Callable[[slice], NDArray[np.floating[Any]]],
+    rng: np.random.Generator,
+    *,
+    threads: int = 1,
 ) -> NDArray[np.int32]:
-    """Return for every row a number drawn in proportion to the weights of its group.
+    """Return for every row a number drawn in proportion to the weights of its group, whatever the number of threads.
 
     `weights(groups)` gives a matrix, a row for each group of the slice. Systematic: of the c rows of a group as many
     get a number as steps of 1/c, from a random start, fall on its share; which of them is up to their random order. The
@@ -42,24 +48,30 @@ def draw(
     """
     order = by_group(key, size, rng)
     counts, starts = np.bincount(key, minlength=size), _golden(size, rng)
-    drawn, done = np.empty(len(key), np.int32), 0
-    for first in range(0, size, GROUPS_TOGETHER):
-        here = slice(first, min(first + GROUPS_TOGETHER, size))
-        rows = int(counts[here].sum())
-        if rows:
-            ladder = np.cumsum(weights(here), axis=1, dtype=np.float64)
+    drawn, ends = np.empty(len(key), np.int32), np.concatenate(([0], np.cumsum(counts)))
+    together = max(1, WEIGHTS_TOGETHER // weights(slice(0, 1)).shape[1])
+
+    def fill(block: int) -> None:
+        here = slice(block * together, min((block + 1) * together, size))
+        rows = order[ends[here.start] : ends[here.stop]]
+        if len(rows):
+            # types are changed before, not by the operation itself, which would take twice as long
+            ladder = np.cumsum(weights(here).astype(np.float64, copy=False), axis=1)
             ladder /= ladder[:, -1:]
-            steps = _steps(ladder, counts[here], starts[here])
-            numbers = np.tile(np.arange(ladder.shape[1], dtype=np.int32), len(ladder))
-            drawn[order[done : done + rows]] = np.repeat(numbers, steps.ravel())
-            done += rows
+            steps = _steps(ladder, counts[here], starts[here]).ravel()
+            taken = np.flatnonzero(steps > 0)  # few of them: repeating holds the lock of the interpreter
+            drawn[rows] = np.repeat((taken % ladder.shape[1]).astype(np.int32), steps.take(taken))
+
+    in_threads(fill, -(-size // together), threads)
     return drawn
 
 
-def _steps(ladder: Floats, counts: NDArray[np.int64], starts: Floats) -> NDArray[np.int64]:
-    """Return how many of the rows of each group fall on each of its shares; ladders end at 1."""
-    reached = np.floor(ladder * counts[:, np.newaxis] + starts[:, np.newaxis]).astype(np.int64)
-    np.minimum(reached, counts[:, np.newaxis], out=reached)
+def _steps(ladder: Floats, counts: NDArray[np.int64], starts: Floats) -> NDArray[np.int32]:
+    """Return how many of the rows of each group fall on each of its shares; ladders end at 1, and are used up."""
+    ladder *= counts.astype(np.float64)[:, np.newaxis]
+    ladder += starts[:, np.newaxis]
+    reached = ladder.astype(np.int32)  # rounded down: nothing is negative, and rows are fewer than 2^31
+    np.minimum(reached, counts.astype(np.int32)[:, np.newaxis], out=reached)
     reached[:, -1] = counts  # whatever the floats say, every row gets a number
     reached[:, 1:] -= reached[:, :-1].copy()
     return reached

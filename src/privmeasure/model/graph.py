@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privmeasure.domains import Bools, Floats
 from privmeasure.model.agreements import Agreements, surprising_tables
-from privmeasure.model.conditional import Combinations, Conditional, Parent, conditional
+from privmeasure.model.conditional import Combinations, Conditional, Parent, Weights, conditional
 from privmeasure.model.drawing import SortKey, draw, settle
 from privmeasure.model.pairs import Pair, pair_table, rake
 from privmeasure.model.ranks import Groups
@@ -154,9 +154,9 @@ class Model:
                 part[part == part[j]] = part[i]
         return near
 
-    def sample(self, n: int, rng: np.random.Generator) -> list[RankCells]:
-        """Return n rows: for each column the rank cells."""
-        return self._sample(self.order(), n, rng)[0]
+    def sample(self, n: int, rng: np.random.Generator, *, threads: int = 1) -> list[RankCells]:
+        """Return n rows: for each column the rank cells, whatever the number of threads."""
+        return self._sample(self.order(), n, rng, threads=threads)[0]
 
     def given(self, column: int, cells: RankCells, rng: np.random.Generator) -> list[RankCells]:
         """Return rows whose rank cells in one column are given, the others drawn given these.
@@ -221,7 +221,7 @@ class Model:
             drawn[c] = _drawn(conditional_, rows, rng)
 
     def _sample(
-        self, order: Sequence[int], n: int, rng: np.random.Generator
+        self, order: Sequence[int], n: int, rng: np.random.Generator, *, threads: int = 1
     ) -> tuple[list[RankCells], dict[int, DrawnGiven]]:
         """Return rows, and for each column its parents and its distribution given them."""
         drawn: dict[int, RankCells] = {}
@@ -235,7 +235,7 @@ class Model:
                 continue
             parents = self._parents(c, names, drawn)
             law, rows = conditional(self.margins[c], parents)
-            drawn[c], fitted[c] = _drawn(law, rows, rng), (names, law)
+            drawn[c], fitted[c] = _drawn(law, rows, rng, threads), (names, law)
             if all(parent.allowed is None for parent in parents):  # what moves might land where facts forbid it
                 drawn[c] = settle(drawn[c], self.margins[c], rng)
         return [drawn[c] for c in range(len(self.margins))], fitted
@@ -253,5 +253,8 @@ class Model:
         return draw(np.zeros(n, np.int32), 1, lambda _: margin, rng)
 
 
-def _drawn(law: Conditional, rows: Combinations, rng: np.random.Generator) -> RankCells:
-    return draw(rows.of_row, len(rows.groups[0]), lambda here: law.weights([group[here] for group in rows.groups]), rng)
+def _drawn(law: Conditional, rows: Combinations, rng: np.random.Generator, threads: int = 1) -> RankCells:
+    def weights(here: slice) -> Weights:
+        return law.weights([group[here] for group in rows.groups])
+
+    return draw(rows.of_row, len(rows.groups[0]), weights, rng, threads=threads)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure import domains
+from privmeasure import compiled, domains
 from privmeasure.conditions.orders import AnyFact
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Cells, Domain, Floats, Points, Product, column_units
@@ -95,7 +95,7 @@ class CellMeasure:
                 points[first : first + len(drawn)] = drawn
                 first += len(drawn)
 
-        in_threads(place, len(rows.edges) - 1, count)
+        in_threads(place, len(rows.edges) - 1, compiled.useful_threads(count))
         return points
 
     def blocks(
@@ -117,7 +117,8 @@ class CellMeasure:
         def make(chunk: int) -> list[Any]:
             return [drawn if then is None else then(drawn) for drawn in self._drawn(rows, chunk)]
 
-        return (piece for pieces in in_order(make, len(rows.edges) - 1, count) for piece in pieces)
+        makers = min(count, compiled.MOST_PLAIN)  # what follows is not compiled, and others write meanwhile
+        return (piece for pieces in in_order(make, len(rows.edges) - 1, makers) for piece in pieces)
 
     def chosen(
         self,

@@ -154,9 +154,11 @@ class ColumnsMeasure:
         sizes = even_sizes(count, batches)
         streams = np.random.SeedSequence(seed).spawn(batches)
         self.model  # noqa: B018 - made once, before threads ask for it
-        inner = workers if batches <= FEW_TASKS else 1  # threads for the batches, or inside each
+        few = batches <= FEW_TASKS  # then threads work inside each of them, one after the other
+        last = batches % workers  # of the last round, for which there are more threads than batches
 
         def make(batch: int) -> list[Any]:
+            inner = workers if few else workers // last if batch >= batches - last else 1
             points = self._batch(sizes[batch], np.random.SFC64(streams[batch]), inner, conditions, filtered=n is None)
             pieces = [points[start : start + BLOCK] for start in range(0, len(points), BLOCK)]
             results: list[Any] = list(pieces)
@@ -164,7 +166,7 @@ class ColumnsMeasure:
                 in_threads(lambda i: results.__setitem__(i, then(pieces[i])), len(pieces), inner)
             return results
 
-        return (piece for pieces in in_order(make, batches, workers // inner) for piece in pieces)
+        return (piece for pieces in in_order(make, batches, 1 if few else workers) for piece in pieces)
 
     def _batch(
         self, n: int, bits: np.random.SFC64, threads: int, where: Sequence[Condition], *, filtered: bool
@@ -175,7 +177,7 @@ class ColumnsMeasure:
         def drawn(count: int) -> Drawn:
             if where and not filtered:
                 return maker.given(self.model, where, count, rng)
-            return Drawn(self.model.sample(count, rng))
+            return Drawn(self.model.sample(count, rng, threads=threads))
 
         conditions = () if filtered else where
         points = maker.accepted(n, drawn, rng, threads, where=conditions)

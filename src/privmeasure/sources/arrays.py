@@ -18,9 +18,6 @@ from privmeasure.tables.arrow import by_distinct, describe_type, is_number, numb
 from privmeasure.tables.frames import to_arrow
 from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
-CROWDED, LARGE_BLOCK = 8, 4 * BLOCK
-"""From so many threads on blocks are larger: they wait less for the lock of the interpreter, and lose the cache."""
-
 
 class ArraySource:
     """A `Source` over the rows of a numeric array.
@@ -37,20 +34,23 @@ class ArraySource:
     def count(self, partitions: Sequence[Partition], progress: Progress | None = None) -> list[CellCounts]:
         """Return the counts of each partition, in one pass."""
         compiled.load_kernels(len(self._points))
-        tallies = [Tally(partitions, among=self._threads) for _ in range(self._threads)]
-        rows, pieces = len(self._points), QUARTERS * self._threads
-        edges = [rows * i // pieces for i in range(pieces + 1)]
-        block = BLOCK if self._threads < CROWDED else LARGE_BLOCK
-        for quarter in range(QUARTERS):
+        located = any(partition.axes for partition in partitions)
+        workers = compiled.useful_threads(self._threads) if located else 1
+        tallies = [Tally(partitions) for _ in range(workers)]
+        idle, rows = list(tallies), len(self._points)
+        quarters = 1 if progress is None else QUARTERS  # after each of them all threads wait for the last
+        for quarter in range(quarters):
+            first, last = (rows * i // quarters for i in (quarter, quarter + 1))
+            each = round((last - first) / (workers * BLOCK))  # alike: a short one costs nearly as much
+            blocks = workers * max(1, each) if last - first > BLOCK else int(last > first)
 
-            def count_piece(thread: int, quarter: int = quarter) -> None:
-                first, last = edges[quarter * self._threads + thread :][:2]
-                blocks = max(last > first, round((last - first) / block))  # alike: a short one costs nearly as much
-                for i in range(blocks):
-                    start, stop = (first + (last - first) * j // blocks for j in (i, i + 1))
-                    tallies[thread].add(as_points(self._points[start:stop]))
+            def count_block(i: int, first: int = first, last: int = last, blocks: int = blocks) -> None:
+                start, stop = (first + (last - first) * j // blocks for j in (i, i + 1))
+                tally = idle.pop()
+                tally.add(as_points(self._points[start:stop]))
+                idle.append(tally)
 
-            in_threads(count_piece, self._threads, self._threads)
+            in_threads(count_block, blocks, workers)
             if progress is not None:
                 progress("count", (quarter + 1) / QUARTERS)
         return merge_tallies(tallies)

@@ -6,6 +6,7 @@ No message shows a value, a row number or a number of rows.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from privmeasure.errors import DataError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Told = Callable[[float], None]
+Piece = Callable[[], "Iterator[pa.RecordBatch]"]
+"""Reads a part of a table, in whatever thread asks for its batches."""
 
 
 class TableFile(Protocol):
@@ -52,6 +55,17 @@ def portions_of(table: TableFile) -> list[TableFile]:
     """Return what can be read apart, on other machines too: files of a folder, groups of rows; else the table."""
     portions: Callable[[], list[TableFile]] | None = getattr(table, "portions", None)
     return [table] if portions is None else portions()
+
+
+def pieces_of(
+    table: TableFile, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+) -> Iterator[Piece]:
+    """Yield what reads each part of a table, for threads to share; a table that has no parts is one."""
+    pieces: Callable[..., Iterator[Piece]] | None = getattr(table, "pieces", None)
+    if pieces is None:
+        yield partial(table.batches, columns, progress=progress, unread=unread)
+    else:
+        yield from pieces(columns, progress=progress, unread=unread)
 
 
 class Quarters:

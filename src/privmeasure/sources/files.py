@@ -7,7 +7,7 @@ message shows a value, a row number or a number of rows: the messages of the rea
 import csv
 import gzip
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from privmeasure.errors import DataError
 from privmeasure.sources.disk import (
     DiskFile,
+    Piece,
     Quarters,
     TableFile,
     Told,
@@ -47,8 +48,8 @@ KINDS = {b"PAR1": "parquet", b"ARROW1": "feather", b"PK\x03\x04": "xlsx"}
 """The first bytes of files that are not text."""
 TITLES = {"parquet": "Parquet", "feather": "Feather", "xlsx": "spreadsheet (xlsx)"}
 ENDING_OF = {"parquet": ".parquet", "feather": ".feather", "xlsx": ".xlsx"}
-STRETCH = 1 << 20
-"""Rows of a Parquet file that are read together, at least: their bytes are in memory at a time."""
+PAGE_BYTES = 1 << 16
+"""Bytes of a column of a Parquet file that are in memory at a time: several threads read, each its own rows."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some programs put it before the text."""
 
@@ -127,11 +128,11 @@ class TextTable(DiskFile):
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns as text. The pieces depend on the bytes of the file alone; nothing is kept."""
         for read in self.pieces(columns, progress=progress, unread=unread):
-            yield read()
+            yield from read()
 
     def pieces(
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
-    ) -> "Iterator[Callable[[], pa.RecordBatch]]":
+    ) -> Iterator[Piece]:
         """Yield what reads each batch: lines are found one after the other, but cells in whatever thread asks."""
         import pyarrow as pa
 
@@ -145,7 +146,8 @@ class TextTable(DiskFile):
         with raw as file, pa.CompressedInputStream(file, "gzip") if self.zipped else file as stream:
             blocks = whole_records(stream.read, self._grammar, start=self._start)
             while (block := self._next(blocks)) is not None:
-                yield partial(reader.read, block, unread)  # private cells: whoever asked for them encodes and counts
+                # private cells: whoever asks for them encodes and counts
+                yield partial(map, reader.read, [block], [unread])
                 quarters.passed(file.tell(), file.size())
         self.check_unchanged()
         quarters.passed(1, 1)
@@ -191,6 +193,14 @@ class ParquetTable(DiskFile):
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns in pieces of at most 131,072 rows. Nothing is kept, and there is no row that cannot be read."""
+        for read in self.pieces(columns, progress=progress, unread=unread):
+            yield from read()
+
+    def pieces(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> Iterator[Piece]:
+        """Yield what reads each stretch of rows: to decode them is most of the work."""
+        import pyarrow.parquet as pq
         import pyarrow.types as pt
 
         types = dict(zip(self.names, self.types, strict=True))
@@ -198,11 +208,12 @@ class ParquetTable(DiskFile):
         check_plain(self.path, types, columns)
         self.check_unchanged()
         texts = [name for name in columns if pt.is_string(types[name]) or pt.is_large_string(types[name])]
+        with readable(self.path), self._whole(), native_file(self.path) as raw, pq.ParquetFile(raw) as file:
+            metadata = file.metadata
         quarters, rows = Quarters(progress), 0
-        for piece in self._pieces(list(columns), texts):
-            yield piece  # private cells, as above
-            quarters.passed(rows := rows + piece.num_rows, self._rows)
-        self.check_unchanged()
+        for groups, count in _stretches(metadata, self._groups):
+            yield partial(self._piece, metadata, groups, list(columns), texts)
+            quarters.passed(rows := rows + count, self._rows)
         quarters.passed(1, 1)
 
     def portions(self) -> list[TableFile]:
@@ -214,41 +225,46 @@ class ParquetTable(DiskFile):
             portion._groups = range(i, i + 1)
         return list(portions)
 
-    def _pieces(self, columns: list[str], texts: list[str]) -> "Iterator[pa.RecordBatch]":
+    def _piece(
+        self, metadata: Any, groups: list[int], columns: list[str], texts: list[str]
+    ) -> "Iterator[pa.RecordBatch]":
         """Yield batches, texts with their dictionaries; not where these take 2 GiB, for which one cell is enough."""
         import pyarrow as pa
 
         past = 0
         try:
-            for piece in self._read(columns, texts):
-                yield piece
-                past += piece.num_rows
+            for batch in self._read(metadata, groups, columns, texts):
+                yield batch  # private cells, as above
+                past += batch.num_rows
         except pa.ArrowCapacityError:  # its message tells a size
-            for piece in self._read(columns, []):
-                rest = piece.slice(past)
-                past -= piece.num_rows - rest.num_rows
+            for batch in self._read(metadata, groups, columns, []):
+                rest = batch.slice(past)
+                past -= batch.num_rows - rest.num_rows
                 if rest.num_rows:
                     yield rest
+        self.check_unchanged()
 
-    def _read(self, columns: list[str], dictionaries: list[str]) -> "Iterator[pa.RecordBatch]":
+    def _read(
+        self, metadata: Any, groups: list[int], columns: list[str], dictionaries: list[str]
+    ) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         told = (pa.ArrowCapacityError,) if dictionaries else ()
+        far = isinstance(self.path, StorePath)  # where many small requests take long, all bytes are asked for at once
         with readable(self.path), self._whole():
             raw = native_file(self.path)
-            file = pq.ParquetFile(raw, read_dictionary=dictionaries)
+            file = pq.ParquetFile(
+                raw, metadata=metadata, read_dictionary=dictionaries, pre_buffer=far, buffer_size=PAGE_BYTES
+            )
         with raw, file:
-            for groups in _stretches(
-                file.metadata, self._groups
-            ):  # the reader holds what it has read until its last batch
-                pieces = file.iter_batches(batch_size=BLOCK, row_groups=groups, columns=columns)
-                while True:
-                    with readable(self.path), self._whole(*told):
-                        piece = next(pieces, None)
-                    if piece is None:
-                        break
-                    yield piece.select(columns)
+            batches = file.iter_batches(batch_size=BLOCK, row_groups=groups, columns=columns)
+            while True:
+                with readable(self.path), self._whole(*told):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield batch.select(columns)
 
     @contextmanager
     def _whole(self, *told: type[Exception]) -> Iterator[None]:
@@ -268,18 +284,18 @@ class ParquetTable(DiskFile):
             ) from None
 
 
-def _stretches(metadata: Any, asked: Sequence[int] | None) -> Iterator[list[int]]:
-    """Yield the groups of rows of a Parquet file, or those asked for, in stretches of `STRETCH` rows or more each."""
+def _stretches(metadata: Any, asked: Sequence[int] | None) -> Iterator[tuple[list[int], int]]:
+    """Yield the groups of rows of a Parquet file, or those asked for, so many together that they have `BLOCK` rows."""
     groups: list[int] = []
     rows = 0
     for group in range(metadata.num_row_groups) if asked is None else asked:
         groups.append(group)
         rows += metadata.row_group(group).num_rows
-        if rows >= STRETCH:
-            yield groups
+        if rows >= BLOCK:
+            yield groups, rows
             groups, rows = [], 0
     if groups:
-        yield groups
+        yield groups, rows
 
 
 def open_table(

@@ -10,12 +10,22 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.sources.disk import Quarters, TableFile, Told, check_columns, portions_of, readable
+from privmeasure.sources.disk import (
+    Piece,
+    Quarters,
+    TableFile,
+    Told,
+    check_columns,
+    pieces_of,
+    portions_of,
+    readable,
+)
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.sources.stores import FilePath, StorePath
 from privmeasure.tables.suffixes import ENDINGS, kind_of
@@ -154,11 +164,18 @@ class TableFolder:
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns, file by file. Nothing is kept."""
+        for read in self.pieces(columns, progress=progress, unread=unread):
+            yield from read()
+
+    def pieces(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> Iterator[Piece]:
+        """Yield what reads each file, or each part of it."""
         check_columns(self.path, self.names, columns)
         self.check_unchanged()
         quarters = Quarters(progress)
         for i, ((file, values), place) in enumerate(zip(self._files, self._paths.items(), strict=True)):
-            yield from FileOfFolder(file, values, place).batches(columns, unread=unread)
+            yield from FileOfFolder(file, values, place).pieces(columns, unread=unread)
             quarters.passed(i + 1, len(self._files))
 
     def portions(self) -> list[TableFile]:
@@ -190,14 +207,26 @@ class FileOfFolder:
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
     ) -> "Iterator[pa.RecordBatch]":
         """Yield columns, of the file or of its folders. Nothing is kept."""
-        import pyarrow as pa
+        for read in self.pieces(columns, progress=progress, unread=unread):
+            yield from read()
 
+    def pieces(
+        self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None
+    ) -> Iterator[Piece]:
+        """Yield what reads each part of the file."""
         own = [name for name in columns if name not in self._values] or [self._any_column()]
         with without_values(*self._place):
-            for piece in self._file.batches(own, progress=progress, unread=unread):
-                cells = {name: piece.column(name) for name in own}  # private: whoever asked for them encodes them
+            for read in pieces_of(self._file, own, progress=progress, unread=unread):
+                yield partial(self._completed, read, own, columns)
+
+    def _completed(self, read: Piece, own: Sequence[str], columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
+        with without_values(*self._place):
+            for batch in read():
+                cells = {name: batch.column(name) for name in own}  # private: whoever asked for them encodes them
                 for name, value in self._values.items():
-                    cells[name] = pa.repeat(_cell(value), piece.num_rows)
+                    cells[name] = pa.repeat(_cell(value), batch.num_rows)
                 yield pa.RecordBatch.from_arrays([cells[name] for name in columns], list(columns))
 
     def _any_column(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
 from privmeasure.errors import ArgumentError, DataError, ReleaseError
-from privmeasure.sources.files import Quarters, TableFile
+from privmeasure.sources.disk import Piece, Quarters, TableFile, pieces_of
 from privmeasure.sources.people import KeptRows, People
 from privmeasure.sources.tally import Tally, merge_tallies
 from privmeasure.tables import Schema
@@ -24,14 +24,6 @@ FEW_BATCHES = 4
 """Batches up to which threads cost more than they bring."""
 CACHE_BYTES = 1 << 29
 """Encoded points are kept up to this size; beyond it the table is read again for every question. A public limit."""
-
-
-ReadBatch = Callable[[], "pa.RecordBatch"]
-"""Reads one batch, in whatever thread calls it."""
-
-
-def _itself(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    return batch
 
 
 class TableSource:
@@ -76,7 +68,7 @@ class TableSource:
         """Return the counts of each partition, in one pass."""
         import pyarrow as pa
 
-        tallies = [Tally(partitions, among=self._threads) for _ in range(self._threads)]
+        tallies = [Tally(partitions) for _ in range(self._threads)]
         try:
             if not isinstance(self._table, pa.Table):
                 self._table.check_unchanged()  # also where rows were kept: whether they are depends on their number
@@ -111,40 +103,67 @@ class TableSource:
         self._cache = [] if first else None
         self._cached_bytes = 0
         turn = threading.Lock()
-        self._share(self._batches(tell), lambda batch, thread: self._count_batch(batch, tallies[thread], turn), turn)
+        self._share(self._pieces(tell), lambda batch, thread: self._count_batch(batch, tallies[thread], turn))
 
-    def _share(
-        self,
-        batches: "Iterator[ReadBatch]",
-        work: "Callable[[pa.RecordBatch, int], None]",
-        turn: threading.Lock,
-    ) -> None:
-        """Let every thread take batches and work on them, until there are none left or one has failed."""
-        stopped = threading.Event()
+    def _share(self, pieces: Iterator[Piece], work: "Callable[[pa.RecordBatch, int], None]") -> None:
+        """Let every thread read batches and work on them, until there are none left or one has failed.
+
+        A thread goes on with a piece that was begun, if nobody reads it just now, or else begins the next one: few
+        pieces are open at a time, and while one thread reads the only piece, the others encode.
+        """
+        few = list(islice(pieces, FEW_BATCHES))
+        pieces = chain(few, pieces)
+        if len(few) < FEW_BATCHES:
+            batches = chain.from_iterable(read() for read in few)
+            first = list(islice(batches, FEW_BATCHES))
+            if len(first) < FEW_BATCHES:
+                for batch in first:
+                    work(batch, 0)
+                return
+            pieces = iter([lambda: chain(first, batches)])
+        begun: list[Iterator[pa.RecordBatch]] = []  # and read by nobody at the moment
+        reading, stopped = 0, False
+        turn = threading.Condition()
+
+        def begin() -> "Iterator[pa.RecordBatch] | None":
+            read = next(pieces, None)
+            return None if read is None else read()
 
         def take(thread: int) -> None:
+            nonlocal reading
             try:
-                while not stopped.is_set():
-                    with turn:  # one thread reads while the others encode
-                        read = next(batches, None)
-                    if read is None:
-                        return
-                    work(read(), thread)
+                while True:
+                    with turn:
+                        while not (piece := begun.pop() if begun else begin()) and reading and not stopped:
+                            turn.wait()
+                        if piece is None or stopped:
+                            return
+                        reading += 1
+                    batch = None
+                    try:
+                        batch = next(piece, None)
+                    finally:
+                        with turn:
+                            reading -= 1
+                            begun.extend([] if batch is None else [piece])
+                            turn.notify_all()
+                    if batch is not None:
+                        work(batch, thread)
             finally:
-                stopped.set()
+                stop()
 
-        first = list(islice(batches, FEW_BATCHES))
-        if len(first) < FEW_BATCHES:
-            for read in first:
-                work(read(), 0)
-            return
-        batches = chain(first, batches)
+        def stop() -> None:
+            nonlocal stopped
+            with turn:
+                stopped = True
+                turn.notify_all()
+
         with ThreadPoolExecutor(self._threads) as pool:
             try:
                 for done in [pool.submit(take, thread) for thread in range(self._threads)]:
                     done.result()
             finally:
-                stopped.set()  # after an interruption no thread takes another batch
+                stop()  # after an interruption no thread takes another batch
 
     def _kept(self, people: People) -> list[KeptRows]:
         """Read the table once, and return the rows of each person that are kept: for this question and all others."""
@@ -162,7 +181,7 @@ class TableSource:
             if self._progress is not None:
                 self._progress("read", fraction)
 
-        self._share(self._batches(tell), gather, turn)
+        self._share(self._pieces(tell), gather)
         return people.keep()
 
     def close(self) -> None:
@@ -187,33 +206,32 @@ class TableSource:
         if self._cached_bytes > CACHE_BYTES:
             self._cache = None
 
-    def _batches(self, tell: Callable[[float], None]) -> "Iterator[ReadBatch]":
-        """Yield what reads each batch: for a text file this is most of the work, and is left to the threads."""
+    def _pieces(self, tell: Callable[[float], None]) -> Iterator[Piece]:
+        """Yield what reads each piece: most of the work, and left to the threads."""
         import pyarrow as pa
 
         if not isinstance(self._table, pa.Table):
-            if hasattr(self._table, "pieces"):
-                yield from self._table.pieces(self._columns, progress=tell)
-                return
-            for batch in self._table.batches(self._columns, progress=tell):
-                yield partial(_itself, batch)
+            yield from pieces_of(self._table, self._columns, progress=tell)
             return
-        pieces = self._table.select(self._columns).to_batches(max_chunksize=BLOCK)
+        batches = self._table.select(self._columns).to_batches(max_chunksize=BLOCK)
         quarters = Quarters(tell)
-        for i, piece in enumerate(pieces):
-            yield partial(_itself, piece)
-            quarters.passed(i + 1, len(pieces))
+        for i, batch in enumerate(batches):
+            yield partial(iter, [batch])
+            quarters.passed(i + 1, len(batches))
         quarters.passed(1, 1)
 
     def _count_cache(self, cache: list[KeptRows], tallies: list[Tally], progress: Progress | None) -> None:
-        edges = [len(cache) * i // QUARTERS for i in range(QUARTERS + 1)]
-        for quarter in range(QUARTERS):
+        quarters = 1 if progress is None else QUARTERS  # after each of them all threads wait for the last
+        edges, idle = [len(cache) * i // quarters for i in range(quarters + 1)], list(tallies)
+        for quarter in range(quarters):
+            blocks = cache[edges[quarter] : edges[quarter + 1]]
 
-            def count_share(thread: int, quarter: int = quarter) -> None:
-                for block in cache[edges[quarter] + thread : edges[quarter + 1] : self._threads]:
-                    tallies[thread].add(block[:])
+            def count_block(i: int, blocks: list[KeptRows] = blocks) -> None:
+                tally = idle.pop()
+                tally.add(blocks[i][:])
+                idle.append(tally)
 
-            in_threads(count_share, self._threads, self._threads if len(cache) > FEW_BATCHES else 1)
+            in_threads(count_block, len(blocks), self._threads if len(cache) > FEW_BATCHES else 1)
             if progress is not None:
                 progress("count", (quarter + 1) / QUARTERS)
 

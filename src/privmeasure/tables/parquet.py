@@ -60,7 +60,7 @@ class GroupedParquet:
         known = self._footer[_GROUPS][1][1]
         for group in footer[_GROUPS][1][1]:
             _move(group, self._place - len(_MAGIC), len(known))
-            known.append(group)
+            known.append(_written(group))  # now, while threads encode others: at the end they would wait
         self._footer[_ROWS] = _INT64, self._footer[_ROWS][1] + footer[_ROWS][1]
         self._file.write(groups)
         self._place += len(groups)
@@ -163,7 +163,7 @@ def _value_bytes(kind: int, value: Any) -> bytes:
     if kind == _BINARY:
         return _natural_bytes(len(value)) + bytes(value)
     if kind == _STRUCT:
-        return _written(value)
+        return value if isinstance(value, bytes) else _written(value)
     if kind == _LIST:
         inner, values = value
         head = (

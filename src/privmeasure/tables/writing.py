@@ -232,7 +232,12 @@ def _repeats(column: "pa.ChunkedArray") -> bool:
     """
     import pyarrow.types as pt
 
-    return not pt.is_floating(column.type) or 2 * len(column.unique()) <= len(column)
+    if not pt.is_floating(column.type):
+        return True
+    values = np.sort(column.to_numpy())  # what is missing comes last, as NaN, and counts once
+    present = int(np.searchsorted(values, np.inf, "right"))
+    distinct = np.count_nonzero(values[1:present] != values[: max(0, present - 1)]) + (present > 0)
+    return bool(2 * (distinct + (present < len(values))) <= len(values))
 
 
 class _TextSink:

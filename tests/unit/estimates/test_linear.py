@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from privmeasure.estimates.consistency import proportional, signed, uniform
+from privmeasure.estimates import consistency, linear
+from privmeasure.estimates.consistency import distribute, proportional, signed, uniform
 from privmeasure.estimates.passes import level_variances, uneven_blue, uneven_up_pass, up_pass
 from privmeasure.mechanisms.lazy import ancestors
 from reference.gls import DenseGLS
@@ -135,3 +136,21 @@ def test_the_up_pass_works_on_forests():
     alone = [up_pass(dict(tree), variances, 4, signed, blue=True) for tree in trees]
     for level in range(4):
         assert (together[level][0] == np.concatenate([tree[level][0] for tree in alone])).all()
+
+
+def test_stretches_and_threads_change_nothing(monkeypatch):
+    rng, depth, trees = np.random.default_rng(4), 7, 3
+    exists = [np.tile(level, trees) for level in ancestors(rng.random(1 << depth) < 0.7, depth)]
+    noisy = {level: rng.integers(-3, 20, trees << level) for level in (3, depth)}
+
+    def leaves(threads):
+        for root in (None, 500.0):
+            prepared = uneven_blue(dict(noisy), {3: 2.0, depth: 5.0}, depth, exists, root, threads=threads)
+            yield b"".join(differences.tobytes() for (differences,) in prepared)
+            yield distribute(np.full(trees, 500), prepared, signed, exists, threads=threads).tobytes()
+
+    whole = list(leaves(1))
+    monkeypatch.setattr(linear, "CELLS_TOGETHER", 5)
+    monkeypatch.setattr(consistency, "PARENTS_TOGETHER", 5)
+    assert list(leaves(1)) == whole
+    assert list(leaves(3)) == whole

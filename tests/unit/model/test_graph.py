@@ -64,7 +64,9 @@ def test_one_order_for_all_columns_is_caught(monkeypatch: pytest.MonkeyPatch) ->
     def fixed(key: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         return np.argsort(key, kind="stable")
 
-    def even(key: np.ndarray, size: int, weights: Callable[[slice], np.ndarray], rng: object) -> np.ndarray:
+    def even(
+        key: np.ndarray, size: int, weights: Callable[[slice], np.ndarray], rng: object, *, threads: int = 1
+    ) -> np.ndarray:
         order, counts = fixed(key, size, rng), np.bincount(key, minlength=size)  # type: ignore[arg-type]
         groups = key[order]
         share = (np.arange(len(key)) - (np.cumsum(counts) - counts)[groups] + 0.5) / counts[groups]

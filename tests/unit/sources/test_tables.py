@@ -9,6 +9,7 @@ from privmeasure import PMM, Privacy
 from privmeasure.counts import Partition
 from privmeasure.errors import DataError, ReleaseError
 from privmeasure.noise.entropy import Key
+from privmeasure.sources import files
 from privmeasure.sources import tables as engine
 from privmeasure.sources.files import open_table
 from privmeasure.sources.tables import TableSource
@@ -56,7 +57,7 @@ class Watched:
     def __init__(self, inner):
         self.inner, self.asked = inner, []
 
-    def batches(self, columns, *, progress=None):
+    def batches(self, columns, *, progress=None, unread=None):
         self.asked.append(list(columns))
         return self.inner.batches(columns, progress=progress)
 
@@ -78,6 +79,32 @@ def test_what_is_small_is_read_once_and_what_is_large_again(tmp_path, monkeypatc
         for _ in range(3):
             assert source.count(ALL)[0].total == 100
         assert len(watched.asked) == readings
+
+
+@pytest.mark.parametrize("groups", [1, 2, 7])
+def test_threads_read_the_groups_of_a_parquet_file(tmp_path, monkeypatch, groups):
+    """Each its own, or all of them the only one; whoever fails stops the others."""
+    monkeypatch.setattr(files, "BLOCK", 100)
+    rng, path = np.random.default_rng(groups), tmp_path / "t.parquet"
+    table = pa.table({"name": ["a"] * 1400, "k": rng.integers(0, 10, 1400), "x": rng.random(1400)})
+    pq.write_table(table, path, row_group_size=1400 // groups)
+    partitions = [Partition.of(SCHEMA.domain, 6)]
+    (one,), (many,) = (TableSource(open_table(path), SCHEMA, threads=t).count(partitions) for t in (1, 5))
+    assert one.total == 1400
+    assert (one.counts == many.counts).all()
+    whole, turn = pq.ParquetFile.iter_batches, iter(range(99))
+
+    def failing(self, **options):
+        for batch in whole(self, **options):
+            if next(turn) == 8:
+                raise pa.ArrowInvalid("secretvalue")
+            yield batch
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", failing)
+    with pytest.raises(DataError, match="Nothing was spent") as caught:
+        TableSource(open_table(path), SCHEMA, threads=5).count(partitions)
+    assert "secretvalue" not in str(caught.value)
+    assert next(turn) < 14
 
 
 def test_a_broken_file_is_a_data_error_at_first(tmp_path):

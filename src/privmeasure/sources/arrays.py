@@ -18,6 +18,9 @@ from privmeasure.tables.arrow import by_distinct, describe_type, is_number, numb
 from privmeasure.tables.frames import to_arrow
 from privmeasure.threads import BLOCK, QUARTERS, Progress, in_threads, thread_count
 
+CROWDED, LARGE_BLOCK = 4, 4 * BLOCK
+"""From so many threads on blocks are larger: they wait less for the lock of the interpreter, and lose the cache."""
+
 
 class ArraySource:
     """A `Source` over the rows of a numeric array.
@@ -38,10 +41,11 @@ class ArraySource:
         workers = compiled.useful_threads(self._threads) if located else 1
         tallies = [Tally(partitions) for _ in range(workers)]
         idle, rows = list(tallies), len(self._points)
+        block = BLOCK if workers < CROWDED else LARGE_BLOCK
         quarters = 1 if progress is None else QUARTERS  # after each of them all threads wait for the last
         for quarter in range(quarters):
             first, last = (rows * i // quarters for i in (quarter, quarter + 1))
-            each = round((last - first) / (workers * BLOCK))  # alike: a short one costs nearly as much
+            each = round((last - first) / (workers * block))  # alike: a short one costs nearly as much
             blocks = workers * max(1, each) if last - first > BLOCK else int(last > first)
 
             def count_block(i: int, first: int = first, last: int = last, blocks: int = blocks) -> None:

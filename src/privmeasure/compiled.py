@@ -22,7 +22,7 @@ MANY_ROWS = 1 << 25
 """Rows, counted and sampled by this process so far, from which on loading pays."""
 
 MOST_PLAIN = 8
-"""Threads that help where NumPy locates and draws points: more of them wait for the lock of the interpreter."""
+"""Threads that help where work is not compiled: more of them wait for the lock of the interpreter."""
 
 Array = NDArray[Any]
 

@@ -152,7 +152,9 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
     choice = tuning.selection_share if k > 2 else 0.0
     left = 1 - columns - choice
-    agreed = _agreement_share(k, left, privacy, privacy.budget - size, rows, tuning)
+    agreed = min(_share(tuning.agreement_share, tuning.agreement_slope, fewer), left / 2)
+    if k < 3 or not _buys_agreement(privacy, (privacy.budget - size) * Fraction(agreed), rows, tuning):
+        agreed = 0.0
     wanted = {0: columns, 1: choice, 2: left - agreed, 3: agreed} if k > 1 else {0: 1.0}
     shares = split_budget(privacy.budget - size, {i: share for i, share in wanted.items() if share > 0})
     each = split_budget(shares[0], weights)
@@ -162,16 +164,11 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     return Split(size, tuple(budgets), *(shares.get(i, none) for i in (1, 2, 3)))
 
 
-def _agreement_share(k: int, left: float, privacy: Privacy, budget: Fraction, rows: int, tuning: Tuning) -> float:
-    """Return the part of a budget for agreements of k columns: none where it would not buy and choose a single one.
-
-    It is taken from what is `left` for pairs, half of that at most.
-    """
-    share = min(tuning.agreement_share, left / 2)
-    half = budget * Fraction(share) / 2
-    if k < 3 or not half or privacy.choice_scale(half) > LARGEST_SCALE:
-        return 0.0
-    return share if privacy.afford(half, rows, tuning.agreement_rows) >= 1 else 0.0
+def _buys_agreement(privacy: Privacy, budget: Fraction, rows: int, tuning: Tuning) -> bool:
+    """Say whether a budget buys and chooses one agreement at least that noise does not hide."""
+    if not budget or privacy.choice_scale(budget / 2) > LARGEST_SCALE:
+        return False
+    return privacy.afford(budget / 2, rows, tuning.agreement_rows) >= 1
 
 
 def _share(shares: Shares, slope: float, fewer: float) -> float:

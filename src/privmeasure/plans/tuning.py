@@ -172,12 +172,17 @@ class Tuning:
     Larger gives small tables more noise. With 0 pairs are 1 %, 3 % and 4 % worse at epsilon = 0.1, 1 and 4, lists of
     values up to 10 %; 0.5 is flat.
     """
-    agreement_share: float = 0.05
-    """The part of epsilon, after the size, for agreements: taken from pairs, half of which it is at most.
+    agreement_share: Shares = (0.05, 0.05, 0.12)
+    """The part of epsilon, after the size, for agreements: at least, usually and at most; taken from pairs.
 
     TODO
     """
-    agreement_rows: float = 40
+    agreement_slope: float = 0.05
+    """How much `agreement_share` grows for a tenth of the usual rows: few rows buy few tables.
+
+    TODO
+    """
+    agreement_rows: float = 60
     """Rows per noise scale that every agreement keeps: as many are bought as leave so many.
 
     TODO
@@ -221,9 +226,10 @@ class Tuning:
         self._check("selection_share", "above 0 and below 1", 0 < self.selection_share < 1)
         if most + self.selection_share >= 1:
             raise ArgumentError("columns_share and selection_share must leave something for pairs, even at most.")
-        self._check("agreement_share", "at least 0 and below 1", 0 <= self.agreement_share < 1)
+        least, usual, most = self.agreement_share
+        self._check("agreement_share", "three shares below 1 that do not fall", 0 <= least <= usual <= most < 1)
         self._check("pair_power", "from 0 to 0.9", 0 <= self.pair_power <= MOST_PAIR_POWER)
-        for name in ("columns_slope", "split_power", "most_extra", "noise_price"):
+        for name in ("columns_slope", "agreement_slope", "split_power", "most_extra", "noise_price"):
             self._check(name, "finite and at least 0", 0 <= getattr(self, name) < math.inf)
         rows = ("usual_rows", "rows_per_cell", "tree_rows", "extra_rows", "pair_rows", "least_rows", "agreement_rows")
         for name in (*rows, "clear"):
@@ -250,7 +256,9 @@ class Tuning:
 TUNED = Tuning()
 """The values that were chosen: what every release has, unless a test or a benchmark says otherwise."""
 
-GAUSSIAN_TUNED = Tuning(split_power=0.6, pair_rows=70, least_rows=225, most_extra=3.0, pair_power=0.5)
+GAUSSIAN_TUNED = Tuning(
+    split_power=0.6, pair_rows=70, least_rows=225, most_extra=3.0, pair_power=0.5, agreement_rows=30
+)
 """The same for Gaussian noise, which pays for many measurements with the square root of their number.
 
 By the same ten tables, at delta = 1e-6: half of `most_extra` makes pairs 5 to 13 % and sliced W1 14 to 18 % worse at

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privmeasure.compiled import MOST_PLAIN
 from privmeasure.conditions.orders import AnyFact, ColumnOrder
 from privmeasure.conditions.sets import Condition, Fact
 from privmeasure.domains import Bools, Domain, Floats, Points, Product, write_domain
@@ -148,7 +149,7 @@ class ColumnsMeasure:
         Guarantee:  cost  memory for one batch of at most 2^19 rows per thread
         """
         check_draw(n, seed, order, "rows")
-        workers, count = thread_count(threads), self.total if n is None else int(n)
+        workers, count = min(thread_count(threads), MOST_PLAIN), self.total if n is None else int(n)
         conditions = self._maker.checked(where, alone=n is not None)
         batches = -(-count // BATCH)
         sizes = even_sizes(count, batches)

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from privmeasure.compiled import MOST_PLAIN
 from privmeasure.counts import CellCounts, Partition
 from privmeasure.domains import Points
 from privmeasure.errors import ArgumentError, DataError, ReleaseError
@@ -58,7 +59,7 @@ class TableSource:
         self._table, self._schema, self._people = table, schema, people
         columns = [source for name, column in schema.data.items() for source in column.sources(name)]
         self._columns = list(dict.fromkeys(columns + ([] if schema.person is None else [schema.person])))
-        self._threads = thread_count(threads)
+        self._threads = min(thread_count(threads), MOST_PLAIN)
         self._progress = progress
         self._cache: list[KeptRows] | None = []  # None when the points were too many
         self._cached_bytes = 0

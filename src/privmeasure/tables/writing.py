@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from privmeasure.compiled import MOST_PLAIN
 from privmeasure.errors import ArgumentError
 from privmeasure.outputs import TAKEN, check_folder, check_place, is_stream, part_beside, part_folder, put, put_folder
 from privmeasure.tables.arrow import number_cells, numbers, unroll, unwrap
@@ -53,7 +54,7 @@ def write_table(
         ,"say ""y\"""
         <BLANKLINE>
     """
-    path, workers = Path(path), thread_count(threads)
+    path, workers = Path(path), min(thread_count(threads), MOST_PLAIN)
     check_target(path, overwrite=overwrite)
     batches = iter(batches)
     first = next(batches, None)  # outside of what follows: its errors are not those of the disk

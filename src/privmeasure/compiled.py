@@ -24,6 +24,9 @@ MANY_ROWS = 1 << 25
 MOST_PLAIN = 8
 """Threads that help where work is not compiled: more of them wait for the lock of the interpreter."""
 
+ROWS_OF_ONE = 1 << 22
+"""Rows to draw for each thread beyond these: operations on so many are long, and threads seldom meet."""
+
 Array = NDArray[Any]
 
 
@@ -56,9 +59,14 @@ def load_kernels(rows: int) -> None:
         _loaded.append(found)
 
 
-def useful_threads(threads: int) -> int:
-    """Return how many of the threads help to locate or draw points: all of them where the loops are loaded."""
-    return threads if kernels() is not None else min(threads, MOST_PLAIN)
+def useful_threads(threads: int, rows: int) -> int:
+    """Return how many of the threads help to draw points: all of them where the loops are loaded, or rows are many.
+
+    Examples:
+        >>> useful_threads(64, 10**6), useful_threads(64, 10**8), useful_threads(2, 10**6)
+        (8, 23, 2)
+    """
+    return threads if kernels() is not None else min(threads, max(MOST_PLAIN, rows // ROWS_OF_ONE))
 
 
 @cache

@@ -18,7 +18,7 @@ from privmeasure.releases import sampling
 from privmeasure.releases.sampling import Rows
 from privmeasure.sources import arrays
 from privmeasure.sources.arrays import ArraySource
-from privmeasure.sources.tally import Tally
+from privmeasure.sources.tally import Tally, merge_tallies
 
 WRITTEN = compiled.Kernels(
     compiled._count, compiled._count_bytes, compiled._box_cells, compiled._box_points, compiled._scatter
@@ -101,14 +101,15 @@ def test_counts(loops, threads, size):
     assert np.array_equal(counted(), plain)
 
 
-def test_a_cell_that_does_not_exist_is_refused_and_nothing_is_counted_beyond(loops):
+@pytest.mark.parametrize("among", [1, 16])
+def test_a_cell_that_does_not_exist_is_refused_and_nothing_is_counted_beyond(loops, among):
     class Wrong(Box):
         def locate(self, points, level):
             return np.full(len(points), 1 << 40, np.uint64)
 
     for on in (False, True):
         loops[0](on)
-        tally = Tally([Partition.of(Wrong([(0, 1)]), 17)])
+        tally = Tally([Partition.of(Wrong([(0, 1)]), 17)], among=among)
         with pytest.raises(IndexError):
             tally.add(np.zeros((3, 1)))
 
@@ -166,7 +167,20 @@ def test_threads_that_would_wait_for_the_lock_are_not_used(loops):
     switch, _ = loops
     for on, most in ((False, compiled.MOST_PLAIN), (True, 99)):
         switch(on)
-        assert [compiled.useful_threads(threads) for threads in (1, 99)] == [1, most]
+        assert [compiled.useful_threads(threads, 1000) for threads in (1, 99)] == [1, most]
+
+
+def test_sorted_codes_are_counted_like_others():
+    box = Box([(0, 1)])
+    points = points_of(box, 70_000, 2)
+    parts = [Partition.of(box, level) for level in (0, 3, 18, 21)]
+    found = []
+    for among in (1, 16):
+        tally = Tally(parts, among=among)
+        for start in range(0, len(points), 20_000):
+            tally.add(points[start : start + 20_000])
+        found.append([counts.counts for counts in merge_tallies([tally])])
+    assert all(np.array_equal(one, two) for one, two in zip(*found, strict=True))
 
 
 def test_few_rows_load_nothing(monkeypatch):

@@ -95,7 +95,7 @@ class CellMeasure:
                 points[first : first + len(drawn)] = drawn
                 first += len(drawn)
 
-        in_threads(place, len(rows.edges) - 1, compiled.useful_threads(count))
+        in_threads(place, len(rows.edges) - 1, compiled.useful_threads(count, rows.count))
         return points
 
     def blocks(

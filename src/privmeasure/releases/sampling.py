@@ -133,7 +133,7 @@ class Rows:
         """Send every row to a random bucket, keeping the order within; groups of buckets become the chunks."""
         compiled.load_kernels(self.count)
         loops, starts = compiled.kernels(), range(0, self.count, BLOCK)
-        threads = compiled.useful_threads(threads)
+        threads = compiled.useful_threads(threads, self.count)
         buckets = np.empty(len(starts) * BLOCK, np.uint8)
         counts = np.empty((len(starts), BUCKETS), np.int64)
 

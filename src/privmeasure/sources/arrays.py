@@ -38,8 +38,8 @@ class ArraySource:
         """Return the counts of each partition, in one pass."""
         compiled.load_kernels(len(self._points))
         located = any(partition.axes for partition in partitions)
-        workers = compiled.useful_threads(self._threads) if located else 1
-        tallies = [Tally(partitions) for _ in range(workers)]
+        workers = self._threads if located else 1
+        tallies = [Tally(partitions, among=workers) for _ in range(workers)]
         idle, rows = list(tallies), len(self._points)
         block = BLOCK if workers < CROWDED else LARGE_BLOCK
         quarters = 1 if progress is None else QUARTERS  # after each of them all threads wait for the last

@@ -14,6 +14,12 @@ SMALL = (1 << 32) - 1
 """Up to this many rows a tally has 32-bit integers: half the memory."""
 NARROW = (1 << 16) - 1
 """Up to this many cells a code takes 16 bits, so that many small partitions of one block stay in the cache."""
+CROWD = 8
+"""Tallies at a time from which on codes are sorted to be counted.
+
+Adding at places takes a third of the CPU time, but holds the lock of the interpreter, so that only one thread at a
+time does it; sorting does not.
+"""
 PENDING = 1 << 22
 """Codes of a huge partition that are kept before they are counted."""
 
@@ -25,11 +31,11 @@ class Tally:
                 cost     4 bytes per cell, or 16 for each occupied cell of a huge partition
     """
 
-    def __init__(self, partitions: Sequence[Partition]) -> None:
-        """Start with no rows."""
+    def __init__(self, partitions: Sequence[Partition], *, among: int = 1) -> None:
+        """Start with no rows, as one `among` so many tallies that are filled at the same time."""
         self._partitions = partitions
         self.parts: list[_Dense | _Sparse] = [
-            _Dense(p.size) if p.size <= DENSE_CELLS else _Sparse(p.size) for p in partitions
+            _Dense(p.size, sort=among >= CROWD) if p.size <= DENSE_CELLS else _Sparse(p.size) for p in partitions
         ]
 
     def add(self, points: Points) -> None:
@@ -50,8 +56,8 @@ class Tally:
 class _Dense:
     """One small integer per cell."""
 
-    def __init__(self, size: int) -> None:
-        self._rows = 0
+    def __init__(self, size: int, *, sort: bool = False) -> None:
+        self._rows, self._sort = 0, sort
         self._counts: NDArray[Any] = np.zeros(size, np.uint32)
 
     def add(self, rows: int, codes: NDArray[Any] | None) -> None:
@@ -66,6 +72,9 @@ class _Dense:
             pass  # all were cells: else, of a domain of one's own, the error is that of `add.at`
         elif codes.dtype == np.uint16 and len(self._counts) <= rows:  # a third faster than adding one by one
             np.add(self._counts, np.bincount(codes, minlength=len(self._counts)), out=self._counts, casting="unsafe")
+        elif self._sort and rows and codes.view(f"u{codes.itemsize}").max() < len(self._counts):  # as above
+            cells, counts = _tallied(codes)
+            self._counts[cells] += counts.astype(self._counts.dtype)
         else:
             np.add.at(self._counts, codes.astype(np.intp, copy=False), one)
 
@@ -73,6 +82,13 @@ class _Dense:
         """Add to the counts of all threads, and let go of one's own."""
         total += self._counts
         self._counts = self._counts[:0]
+
+
+def _tallied(codes: NDArray[Any]) -> tuple[NDArray[np.intp], Counts]:
+    """Return the codes that occur, each once, and how often they do; all fit into 32 bits."""
+    ordered = np.sort(codes.astype(np.uint32))
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    return ordered.take(ends).astype(np.intp), np.diff(ends, prepend=-1)
 
 
 class _Sparse:

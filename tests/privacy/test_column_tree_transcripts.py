@@ -116,7 +116,7 @@ class Stage:
         # part of a tree is what few rows buy of five columns and more; pairs beyond a tree are what many rows buy
         few = {"fewest_pairs": Fraction(1, 2), "narrow_pairs": 1}
         many = {"least_rows": 1e-6, "selection_share": 0.03}
-        some = {**many, "most_extra": 0.25, "agreement_share": (0.1, 0.1, 0.1), "agreement_rows": 1e-6}
+        some = {**many, "most_extra": 0.25, "agreement_share": 0.1, "agreement_rows": 1e-6}
         tuning = replace(TUNED, **(few if part else some if agreed else many))
         self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}

@@ -152,7 +152,7 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
     choice = tuning.selection_share if k > 2 else 0.0
     left = 1 - columns - choice
-    agreed = min(_share(tuning.agreement_share, tuning.agreement_slope, fewer), left / 2)
+    agreed = min(tuning.agreement_share, left / 2)
     if k < 3 or not _buys_agreement(privacy, (privacy.budget - size) * Fraction(agreed), rows, tuning):
         agreed = 0.0
     wanted = {0: columns, 1: choice, 2: left - agreed, 3: agreed} if k > 1 else {0: 1.0}

@@ -244,7 +244,7 @@ def test_damaged_headers_are_refused(release: ColumnsMeasure, tmp_path: Path, na
 def agreeing() -> ColumnsMeasure:
     privacy, tuning = (
         Privacy(4, "add-remove"),
-        replace(TUNED, most_extra=0.0, agreement_share=(0.1, 0.1, 0.1), agreement_rows=1e-6),
+        replace(TUNED, most_extra=0.0, agreement_share=0.1, agreement_rows=1e-6),
     )
     mechanism = ColumnTree(DOMAIN, privacy, tuning=tuning)
     return mechanism.release(ArraySource(people(), width=DOMAIN.width), Key.insecure(1), None)

@@ -177,8 +177,8 @@ def _pairs_words(plan: Promise) -> str:
     parts = f" They leave {plan.parts} groups of columns that are independent of each other." if plan.parts > 1 else ""
     return (
         f"{plan.tree_pairs + plan.extra_pairs} pairs of columns would be measured together, chosen privately as those "
-        f"that tell most of each other: {plan.tree_pairs} that join the columns, and {plan.extra_pairs} more.{parts}{agreed}"
-        " Of other pairs, and of three columns together, nothing is promised."
+        f"that tell most of each other: {plan.tree_pairs} that join the columns, and {plan.extra_pairs} more."
+        f"{parts}{agreed} Of other pairs, and of three columns together, nothing is promised."
     )
 
 

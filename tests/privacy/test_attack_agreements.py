@@ -1,7 +1,9 @@
-"""Attacks on agreements: edited files, and files of so many columns that nobody could read them again."""
+"""Attacks on agreements: edited files, files that nobody could read again, and models that take ages to draw from."""
 
 import json
 from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import privmeasure as pm
 from privmeasure.domains import Box, Categories, Product
 from privmeasure.errors import ReleaseFileError
 from privmeasure.mechanisms import ColumnTree
+from privmeasure.model.agreements import MOST_FOLLOWED, Agreements, surprising_tables
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
@@ -84,8 +87,19 @@ def test_files_do_not_list_all_pairs(all_agree, some_agree, tmp_path) -> None:
 
 
 def test_files_that_list_all_pairs_are_read(all_agree, tmp_path) -> None:
-    edited(
-        all_agree, tmp_path / "x", lambda _, part: part.update(pairs=[[*pair] for pair in all_agree.agreements.names])
-    )
+    names = [[*pair] for pair in all_agree.agreements.names]
+    edited(all_agree, tmp_path / "x", lambda _, part: part.update(pairs=names))
     again = pm.load(tmp_path / "x")
     assert np.array_equal(again.sample(seed=5), all_agree.sample(seed=5))
+
+
+def test_wide_tables_follow_the_agreements_that_differ_most() -> None:
+    """All of 4,950 once became tables: a column had up to 99 parents, and rows took eight times as long."""
+    names = tuple(combinations(range(60), 2))
+    noisy = np.random.default_rng(0).permutation(np.arange(1000, 1000 + len(names)))
+    drawn = [np.random.default_rng(j).integers(0, 2, 1 << 15).astype(np.int32) for j in range(60)]
+    agreements = Agreements(names, (np.arange(2),) * 60, noisy, Fraction(1))
+    tables = surprising_tables(agreements, [np.full(2, 5000.0)] * 60, drawn, ())
+    assert len(tables) == 60 * MOST_FOLLOWED < len(names)
+    followed = [value for name, value in zip(names, noisy.tolist(), strict=True) if name in tables]
+    assert np.mean(followed) > np.quantile(noisy, 0.75)

@@ -17,7 +17,7 @@ from privmeasure.mechanisms.choice import AGREEMENTS, PART
 from privmeasure.model.agreements import MOST_FOLLOWED, Agreements, surprising_tables
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.columns import MOST_COLUMNS
-from privmeasure.plans.tuning import MOST_EXTRA, TUNED
+from privmeasure.plans.tuning import EXTRA_LIMIT, TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.releases import files
 from privmeasure.releases.columns import ColumnsMeasure
@@ -109,7 +109,7 @@ def test_wide_tables_follow_the_agreements_that_differ_most() -> None:
 
 def test_no_table_shares_its_noise_with_agreements_or_choices() -> None:
     """The noise of a table is at part 1 + columns + place: with fourteen tables a column it met that of agreements."""
-    tables = MOST_COLUMNS - 1 + MOST_EXTRA * MOST_COLUMNS
+    tables = MOST_COLUMNS - 1 + EXTRA_LIMIT * MOST_COLUMNS
     assert 1 + MOST_COLUMNS + tables <= min(AGREEMENTS, PART)
     with pytest.raises(ArgumentError, match="most_extra"):
         replace(TUNED, most_extra=14.0)

@@ -23,7 +23,7 @@ Shares = tuple[float, float, float]
 
 WIDEST_SCORE = 256
 """The most groups of a column in a table that is scored: a pair of groups is then a word of 16 bits."""
-MOST_EXTRA = 8
+EXTRA_LIMIT = 8
 """Of `most_extra`: of the most columns, every table then has noise of its own, and a part of the file."""
 
 
@@ -227,7 +227,7 @@ class Tuning:
             raise ArgumentError("columns_share and selection_share must leave something for pairs, even at most.")
         self._check("agreement_share", "at least 0 and below 1", 0 <= self.agreement_share < 1)
         self._check("pair_power", "from 0 to 0.9", 0 <= self.pair_power <= MOST_PAIR_POWER)
-        self._check("most_extra", f"from 0 to {MOST_EXTRA}", 0 <= self.most_extra <= MOST_EXTRA)
+        self._check("most_extra", f"from 0 to {EXTRA_LIMIT}", 0 <= self.most_extra <= EXTRA_LIMIT)
         for name in ("columns_slope", "split_power", "noise_price"):
             self._check(name, "finite and at least 0", 0 <= getattr(self, name) < math.inf)
         rows = ("usual_rows", "rows_per_cell", "tree_rows", "extra_rows", "pair_rows", "least_rows", "agreement_rows")

@@ -50,13 +50,13 @@ class Agreements:
     law: LawName = LAPLACE
 
 
-def halve(mass: Floats, *, ordered: bool) -> Groups:
+def two_halves(mass: Floats, *, ordered: bool) -> Groups:
     """Return a half, 0 or 1, for every rank cell: about equal masses, where cells are ordered the low and the high.
 
     Neither is empty where there are two cells.
 
     Examples:
-        >>> halve(np.array([3.0, 1.0, 2.0]), ordered=True), halve(np.array([1.0, 9.0, 2.0]), ordered=False)
+        >>> two_halves(np.array([3.0, 1.0, 2.0]), ordered=True), two_halves(np.array([1.0, 9.0, 2.0]), ordered=False)
         (array([0, 1, 1]), array([1, 0, 1]))
     """
     order = np.arange(len(mass)) if ordered else np.argsort(-mass, kind="stable")
@@ -67,11 +67,11 @@ def halve(mass: Floats, *, ordered: bool) -> Groups:
     return halves
 
 
-def agreement(table: NDArray[np.int64], first: Groups, second: Groups) -> int:
+def agreement_of(table: NDArray[np.int64], first: Groups, second: Groups) -> int:
     """Return the agreement of two columns whose halves are given, in a table of their rank cells.
 
     Examples:
-        >>> agreement(np.array([[5, 1], [2, 9]]), np.array([0, 1]), np.array([0, 1]))
+        >>> agreement_of(np.array([[5, 1], [2, 9]]), np.array([0, 1]), np.array([0, 1]))
         11
     """
     return int((1 - 2 * first) @ table @ (1 - 2 * second))

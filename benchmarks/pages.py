@@ -173,7 +173,8 @@ def first_hour() -> str | None:
 
 def wide_tables() -> str:
     """Return the numbers of the page about wide tables."""
-    return wide_page.numbers(load("held-out"), load("wide"), load("wide-delta"), load("held-out-delta"))
+    first = load("held-out-first"), load("held-out-delta-first")
+    return wide_page.numbers(load("held-out"), load("wide"), load("wide-delta"), load("held-out-delta"), first)
 
 
 KINDS = ["means", "quantiles", "shares", "bins", "W1 of columns", "W1 of pairs"]

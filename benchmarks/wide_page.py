@@ -132,7 +132,24 @@ def with_delta(result: Row) -> str:
     return lines(["table", "epsilon", *shown], rows)
 
 
-def numbers(result: Row | None, wide: Row | None, wide_delta: Row | None = None, delta: Row | None = None) -> str:
+def first_time(first: Row, with_delta: Row | None) -> str:
+    """Return what the first scoring of the held-out half found: it was scored twice."""
+    said = [
+        "## The first scoring",
+        f"The half was scored before, at commit {first['commit'].removesuffix('-dirty')}, without agreements. Noise and "
+        "draws are fresh each time, so that part of what differs is chance.",
+        bars(first),
+    ]
+    return "\n\n".join([*said, "With the rivals' delta:", bars(with_delta)] if with_delta else said)
+
+
+def numbers(
+    result: Row | None,
+    wide: Row | None,
+    wide_delta: Row | None = None,
+    delta: Row | None = None,
+    first: tuple[Row | None, Row | None] = (None, None),
+) -> str:
     """Return the part of the page that is made of numbers."""
     parts = ["The held-out half has not been scored yet." if not result else scored(result)]
     if delta:
@@ -144,6 +161,8 @@ def numbers(result: Row | None, wide: Row | None, wide_delta: Row | None = None,
             each(delta),
             differences(delta),
         ]
+    if first[0]:
+        parts.append(first_time(first[0], first[1]))
     if wide and "privpgd" in wide:
         parts += [
             "## Beside PrivPGD",

@@ -95,7 +95,9 @@ def digests(measure):
         "ranks": digest(*measure.ranks),
         "pairs": digest(*pairs),
         "sample": digest(*located),
-    }
+    } | (
+        {} if measure.agreements is None else {"agreements": digest(measure.agreements.names, measure.agreements.noisy)}
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -116,6 +118,7 @@ def test_the_cases_have_what_they_are_called_after():
     few, extra = (released(name).plan for name in ("few pairs", "extra pairs"))
     assert (few.tree_pairs < few.active - 1, few.extra_pairs) == (True, 0)
     assert extra.extra_pairs > 0
+    assert extra.agreement_round_budget > 0
     assert any(len(column.levels) == 2 for column in extra.columns), "a number on coarse and on fine cells"
 
 
@@ -127,12 +130,16 @@ DIGESTS = {
         "sample": "2e19172ce5da946e",
     },
     "extra pairs": {
-        "masses": "9fe9d3ff8f55a127",
-        "ranks": "0e7cac53cdbe47f1",
-        "pairs": "21e7ea3471773ee6",
-        "sample": "fef82e229b181cee",
+        "masses": "6b0e31dfe5a911ca",
+        "ranks": "2335cf1d5ea8f23a",
+        "pairs": "f5cc01effdb833bc",
+        "sample": "263594e749cac427",
+        "agreements": "f17ee31dd3591f2c",
     },
-    "one tree": {"masses": "17e0a6b708261eef", "sample": "843b98ae007b8fa8"},
+    "one tree": {
+        "masses": "17e0a6b708261eef",
+        "sample": "843b98ae007b8fa8",
+    },
 }
 
 

@@ -16,7 +16,7 @@ from privmeasure.counts import CellCounts
 from privmeasure.domains import Floats
 from privmeasure.mechanisms.exponential import exponential_choice
 from privmeasure.mechanisms.tree import add_noise
-from privmeasure.model.agreements import Agreements, agreement, expected_agreements, halve
+from privmeasure.model.agreements import Agreements, agreement_of, expected_agreements, two_halves
 from privmeasure.model.graph import COMPARED_ON, Model
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, merge_groups, rank
@@ -178,8 +178,8 @@ class TruePairs:
         plan = self._plan
         if not plan.agreement_pairs:
             return None
-        halves = [halve(column.margin, ordered=column.ordered) for column in self._columns]
-        true = np.array([agreement(self._table(t), halves[i], halves[j]) for t, (i, j) in enumerate(self._names)])
+        halves = [two_halves(column.margin, ordered=column.ordered) for column in self._columns]
+        true = np.array([agreement_of(self._table(t), halves[i], halves[j]) for t, (i, j) in enumerate(self._names)])
         asked = np.arange(len(true))
         if plan.agreement_round_budget:
             model = Model.of_pairs([column.margin for column in self._columns], pairs, plan.rows)

@@ -24,6 +24,12 @@ CLEAR = 2.0
 
 Fewer follow noise, more leave dependences out. Fixed, as files do not hold it: see `privmeasure.model`.
 """
+MOST_FOLLOWED = 8
+"""Agreements that are followed, for each column: those that differ most.
+
+With more of them columns of wide tables have dozens of parents: rows take several times as long, and what parents say
+together is no longer fitted well. Fixed, as above.
+"""
 NEARLY = 0.98
 """How far towards an impossible table an agreement may go: noise can ask for more rows than there are."""
 LIKE = np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -44,13 +50,13 @@ class Agreements:
     law: LawName = LAPLACE
 
 
-def halve(mass: Floats, *, ordered: bool) -> Groups:
+def two_halves(mass: Floats, *, ordered: bool) -> Groups:
     """Return a half, 0 or 1, for every rank cell: about equal masses, where cells are ordered the low and the high.
 
     Neither is empty where there are two cells.
 
     Examples:
-        >>> halve(np.array([3.0, 1.0, 2.0]), ordered=True), halve(np.array([1.0, 9.0, 2.0]), ordered=False)
+        >>> two_halves(np.array([3.0, 1.0, 2.0]), ordered=True), two_halves(np.array([1.0, 9.0, 2.0]), ordered=False)
         (array([0, 1, 1]), array([1, 0, 1]))
     """
     order = np.arange(len(mass)) if ordered else np.argsort(-mass, kind="stable")
@@ -61,11 +67,11 @@ def halve(mass: Floats, *, ordered: bool) -> Groups:
     return halves
 
 
-def agreement(table: NDArray[np.int64], first: Groups, second: Groups) -> int:
+def agreement_of(table: NDArray[np.int64], first: Groups, second: Groups) -> int:
     """Return the agreement of two columns whose halves are given, in a table of their rank cells.
 
     Examples:
-        >>> agreement(np.array([[5, 1], [2, 9]]), np.array([0, 1]), np.array([0, 1]))
+        >>> agreement_of(np.array([[5, 1], [2, 9]]), np.array([0, 1]), np.array([0, 1]))
         11
     """
     return int((1 - 2 * first) @ table @ (1 - 2 * second))
@@ -93,13 +99,14 @@ def surprising_tables(
 ) -> dict[tuple[int, int], Floats]:
     """Return tables of halves for the pairs whose agreement is clearly not that of rows `drawn` from the model so far.
 
-    `known` pairs have tables of their own, which say more. What differs is shrunk by what noise explains of it.
+    `known` pairs have tables of their own, which say more. What differs is shrunk by what noise explains of it. Of very
+    many, those that differ most are taken.
     """
     masses = [
         np.bincount(halves, weights=margin, minlength=2).astype(np.float64)
         for halves, margin in zip(agreements.halves, margins, strict=True)
     ]
-    count, tables = len(drawn[0]), dict[tuple[int, int], Floats]()
+    count, tables, sizes = len(drawn[0]), dict[tuple[int, int], Floats](), dict[tuple[int, int], float]()
     shares = expected_agreements(agreements.names, agreements.halves, drawn)
     for (i, j), noisy, share in zip(agreements.names, agreements.noisy.tolist(), shares.tolist(), strict=True):
         total = float(masses[i].sum())
@@ -110,8 +117,9 @@ def surprising_tables(
             continue
         table = _table(masses[i], masses[j], expected + surprise * (1 - variance / surprise**2))
         if table is not None:
-            tables[i, j] = table
-    return tables
+            tables[i, j], sizes[i, j] = table, abs(surprise)
+    followed = sorted(tables, key=lambda pair: -sizes[pair])[: MOST_FOLLOWED * len(margins)]
+    return {pair: tables[pair] for pair in followed}
 
 
 def _table(first: Floats, second: Floats, wanted: float) -> Floats | None:

@@ -23,6 +23,8 @@ Shares = tuple[float, float, float]
 
 WIDEST_SCORE = 256
 """The most groups of a column in a table that is scored: a pair of groups is then a word of 16 bits."""
+EXTRA_LIMIT = 8
+"""Of `most_extra`: of the most columns, every table then has noise of its own, and a part of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,8 @@ class Tuning:
             raise ArgumentError("columns_share and selection_share must leave something for pairs, even at most.")
         self._check("agreement_share", "at least 0 and below 1", 0 <= self.agreement_share < 1)
         self._check("pair_power", "from 0 to 0.9", 0 <= self.pair_power <= MOST_PAIR_POWER)
-        for name in ("columns_slope", "split_power", "most_extra", "noise_price"):
+        self._check("most_extra", f"from 0 to {EXTRA_LIMIT}", 0 <= self.most_extra <= EXTRA_LIMIT)
+        for name in ("columns_slope", "split_power", "noise_price"):
             self._check(name, "finite and at least 0", 0 <= getattr(self, name) < math.inf)
         rows = ("usual_rows", "rows_per_cell", "tree_rows", "extra_rows", "pair_rows", "least_rows", "agreement_rows")
         for name in (*rows, "clear"):

@@ -11,7 +11,7 @@ from privmeasure.errors import ReleaseFileError
 from privmeasure.model.agreements import Agreements
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Groups
-from privmeasure.noise.law import LawName
+from privmeasure.noise.law import LawName, check_scale
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.privacy import read_fraction
 from privmeasure.releases import files
@@ -45,12 +45,16 @@ def pair_parts(pairs: Sequence[Pair]) -> list[Described]:
     ]
 
 
-def agreement_parts(agreements: Agreements | None) -> list[Described]:
-    """Return the part of the agreements: the noisy number of every pair that has one."""
+def agreement_parts(agreements: Agreements | None, plan: ColumnPlan) -> list[Described]:
+    """Return the part of the agreements: the noisy number of every pair that has one.
+
+    The pairs are listed where they were chosen. All pairs of thousands of columns would be a header that nobody reads.
+    """
     if agreements is None:
         return []
-    names, halves = [list(pair) for pair in agreements.names], [to_runs(half) for half in agreements.halves]
-    about = {"kind": "agreements", "pairs": names, "halves": halves}
+    about: dict[str, Any] = {"kind": "agreements", "halves": [to_runs(half) for half in agreements.halves]}
+    if plan.agreement_round_budget:
+        about["pairs"] = [list(pair) for pair in agreements.names]
     return [(about, (np.arange(len(agreements.noisy), dtype=np.uint64), agreements.noisy))]
 
 
@@ -61,14 +65,21 @@ def read_agreements(
     rest = list(parts)
     if not plan.agreement_pairs:
         return None, rest
+    check_scale(plan.agreement_scale)
+    active = [j for j, column in enumerate(plan.columns) if column.depth > 0]
     match rest.pop(0) if rest else None:
-        case ({"kind": "agreements", "pairs": list(pairs), "halves": list(runs)} as about, part) if len(about) == 3:
-            cells, noisy = part
+        case ({"kind": "agreements", "halves": list(runs), "pairs": list(pairs)} as about, part) if len(about) == 3:
+            names = tuple((first, second) for first, second in pairs)
+        case ({"kind": "agreements", "halves": list(runs)} as about, part) if len(about) == 2:
+            names = () if plan.agreement_round_budget else tuple(combinations(active, 2))
         case _:
             raise ReleaseFileError("after the columns must come the agreements that the plan has")
-    possible = set(combinations([j for j, column in enumerate(plan.columns) if column.depth > 0], 2))
-    names = tuple((first, second) for first, second in pairs)
-    if not (len(names) == len({*names}) == len(cells) == plan.agreement_pairs and possible.issuperset(names)):
+    cells, noisy = part
+    if not (
+        len(names) == len({*names}) == len(cells) == plan.agreement_pairs
+        and all(type(first) is type(second) is int and first < second for first, second in names)
+        and {j for pair in names for j in pair}.issubset(active)
+    ):
         raise ReleaseFileError("there must be an agreement for as many pairs of columns as the plan says")
     if len(runs) != len(ranks) or not np.array_equal(cells, np.arange(len(names))):
         raise ReleaseFileError("every column must have its halves, and every agreement its place")

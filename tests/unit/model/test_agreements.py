@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privmeasure.model.agreements import Agreements, agreement, halve, surprising_tables
+from privmeasure.model.agreements import Agreements, agreement_of, surprising_tables, two_halves
 from privmeasure.model.graph import Model
 from privmeasure.model.pairs import Pair
 
@@ -19,7 +19,7 @@ HALVES = np.array([0, 0, 1, 1])
 
 @given(arrays(np.float64, st.integers(2, 40), elements=st.floats(0, 1e6)), st.booleans())
 def test_halves_are_two_and_about_equal(mass: np.ndarray, ordered: bool) -> None:
-    halves = halve(mass, ordered=ordered)
+    halves = two_halves(mass, ordered=ordered)
     assert set(halves.tolist()) == {0, 1}
     if ordered:
         assert (np.diff(halves) >= 0).all()
@@ -28,7 +28,7 @@ def test_halves_are_two_and_about_equal(mass: np.ndarray, ordered: bool) -> None
 
 
 def test_one_cell_has_one_half() -> None:
-    assert halve(np.array([3.0]), ordered=True).tolist() == [0]
+    assert two_halves(np.array([3.0]), ordered=True).tolist() == [0]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30))
@@ -37,7 +37,7 @@ def test_an_agreement_counts_rows_in_like_halves(rows: list[tuple[int, int]]) ->
     table = np.zeros((4, 3), np.int64)
     for i, j in rows:
         table[i, j] += 1
-    assert agreement(table, first, second) == sum(1 if first[i] == second[j] else -1 for i, j in rows)
+    assert agreement_of(table, first, second) == sum(1 if first[i] == second[j] else -1 for i, j in rows)
 
 
 def noisy(values: dict[tuple[int, int], int], scale: Fraction = Fraction(1)) -> Agreements:

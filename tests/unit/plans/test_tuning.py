@@ -122,6 +122,7 @@ def test_a_file_needs_no_tuning_to_give_the_same_rows(tmp_path):
         ("agreement_share", 1.0),
         ("agreement_rows", 0.0),
         ("most_extra", -1.0),
+        ("most_extra", 14.0),
         ("clear", 0.0),
         ("least_rows", float("inf")),
         ("coarse_level", 2.5),

@@ -136,11 +136,11 @@ def first_time(first: Row, with_delta: Row | None) -> str:
     """Return what the first scoring of the held-out half found: it was scored twice."""
     said = [
         "## The first scoring",
-        f"The half was scored before, at commit {first['commit'].removesuffix('-dirty')}, without agreements. Noise and "
-        "draws are fresh each time, so that part of what differs is chance.",
+        f"The half was scored before, at commit {first['commit'].removesuffix('-dirty')}, without agreements. Noise "
+        "and draws are fresh each time, so that part of what differs is chance.",
         bars(first),
     ]
-    return "\n\n".join([*said, "With the rivals' delta:", bars(with_delta)] if with_delta else said)
+    return "\n\n".join([*said, *(["With the rivals' delta:", bars(with_delta)] if with_delta else [])])
 
 
 def numbers(

@@ -33,6 +33,8 @@ the guarantee, which does without what is further down. The larger share is take
 """
 COLUMN_PATIENCE = 1.2
 """How many times the least T2 of all ways to measure a column that of the way that is taken may be."""
+MOST_CHOSEN = 3
+"""Agreements that are chosen, for each column: each takes a look at all pairs."""
 STATED, LISTED_STATED = 1.4, 1.25
 """How many times that least T2 the guarantee is, of a list of values the second, which has but one way.
 
@@ -262,7 +264,7 @@ def _plan_agreements(
     reach = privacy.sum_scale(budget / everyone) <= LARGEST_SCALE
     if reach and privacy.afford(budget, rows, tuning.agreement_rows) >= everyone:
         return everyone, budget / everyone, Fraction(0)
-    chosen = max(1, min(free, int(privacy.afford(budget / 2, rows, tuning.agreement_rows))))
+    chosen = max(1, min(free, MOST_CHOSEN * k, int(privacy.afford(budget / 2, rows, tuning.agreement_rows))))
     while chosen > 1 and privacy.choice_scale(budget / (2 * chosen)) > LARGEST_SCALE:
         chosen //= 2  # a tiny epsilon with very many rows: scales must stay within reach
     return chosen, budget / (2 * chosen), budget / (2 * chosen)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from privmeasure.errors import DataError
@@ -183,7 +184,7 @@ class ParquetTable(DiskFile):
 
         super().__init__(path)
         with readable(path), self._whole(), native_file(path) as raw, pq.ParquetFile(raw) as file:
-            schema, self._rows, self._all_groups = file.schema_arrow, file.metadata.num_rows, file.num_row_groups
+            schema, self._all_groups = file.schema_arrow, file.num_row_groups
         self._groups: range | None = None
         self.names: tuple[str, ...] = tuple(schema.names)
         self.types: tuple[pa.DataType, ...] = tuple(schema.types)
@@ -210,11 +211,21 @@ class ParquetTable(DiskFile):
         texts = [name for name in columns if pt.is_string(types[name]) or pt.is_large_string(types[name])]
         with readable(self.path), self._whole(), native_file(self.path) as raw, pq.ParquetFile(raw) as file:
             metadata = file.metadata
-        quarters, rows = Quarters(progress), 0
-        for groups, count in _stretches(metadata, self._groups):
-            yield partial(self._piece, metadata, groups, list(columns), texts)
-            quarters.passed(rows := rows + count, self._rows)
-        quarters.passed(1, 1)
+        stretches = list(_stretches(metadata, self._groups))
+        quarters, rows, turn = Quarters(progress), 0, Lock()
+        whole = sum(count for _, count in stretches)
+
+        def read(groups: list[int]) -> "Iterator[pa.RecordBatch]":
+            nonlocal rows
+            for batch in self._piece(metadata, groups, list(columns), texts):
+                yield batch
+                with turn:  # several threads read
+                    quarters.passed(rows := rows + batch.num_rows, whole)
+
+        for groups, _ in stretches:
+            yield partial(read, groups)
+        if not whole:
+            quarters.passed(1, 1)
 
     def portions(self) -> list[TableFile]:
         """Return the file in groups of rows, which can be read apart; `batches` of each yields its own rows."""

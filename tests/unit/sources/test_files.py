@@ -515,3 +515,15 @@ def test_a_parquet_file_is_never_in_memory_as_a_whole(tmp_path):
         most = max(pa.total_allocated_bytes() - before for _ in open_table(path).batches(["a"]))
         assert most < table.nbytes / 2
         assert sum(batch.num_rows for batch in open_table(path).batches(["a"])) == 800_000
+
+
+@pytest.mark.parametrize("rows", [0, 3, 300_000])
+def test_parquet_tells_of_rows_that_were_read(tmp_path, rows: int) -> None:
+    """Not of pieces that were handed out: a file of one group would be said to be read at once."""
+    pq.write_table(pa.table({"x": np.zeros(rows)}), tmp_path / "t.parquet", row_group_size=10**6)
+    told: list[float] = []
+    pieces = list(open_table(tmp_path / "t.parquet").pieces(["x"], progress=told.append))
+    assert told == ([] if rows else [0.25, 0.5, 0.75, 1.0])
+    batches = [batch for read in pieces for batch in read()]
+    assert sum(batch.num_rows for batch in batches) == rows
+    assert told == [0.25, 0.5, 0.75, 1.0]

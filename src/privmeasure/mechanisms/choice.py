@@ -193,11 +193,12 @@ class TruePairs:
 
     def _unexpected(self, scores: NDArray[np.int64], known: Collection[tuple[int, int]], key: Key) -> NDArray[np.intp]:
         """Return the pairs with the largest scores, PRIVATE ones, among those that are not `known`, by noisy maxima."""
-        plan = self._plan
-        left, chosen = [t for t, name in enumerate(self._names) if name not in known], list[int]()
+        plan, chosen = self._plan, list[int]()
+        left = np.array([t for t, name in enumerate(self._names) if name not in known])
         while len(chosen) < plan.agreement_pairs:
-            round_ = plan.rounds + len(chosen)
-            chosen.append(left.pop(self._winner(scores[left], key, round_, plan.agreement_round_budget)))
+            able, round_ = self._among(left, len(chosen), plan.agreement_pairs), plan.rounds + len(chosen)
+            chosen.append(int(able[self._winner(scores[able], key, round_, plan.agreement_round_budget)]))
+            left = left[left != chosen[-1]]
         return np.array(chosen)
 
     # ------------------------------------------------------------------------------------------------- the choice

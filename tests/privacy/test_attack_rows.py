@@ -180,8 +180,8 @@ def test_texts_of_more_than_two_gigabytes_are_read_without_their_dictionary(tmp_
 class Full(pq.ParquetFile):
     """A file whose second batch does not fit a dictionary."""
 
-    def __init__(self, path, read_dictionary=None):
-        super().__init__(path, read_dictionary=read_dictionary)
+    def __init__(self, path, read_dictionary=None, **options):
+        super().__init__(path, read_dictionary=read_dictionary, **options)
         self.dictionary = read_dictionary
 
     def iter_batches(self, **options):

@@ -288,7 +288,12 @@ def tried(release: TableRelease, n: int, monkeypatch: pytest.MonkeyPatch) -> int
     drawn: list[int] = []
     sample = Model.sample
     release.measure.model  # type: ignore[attr-defined]  # noqa: B018 - made once
-    monkeypatch.setattr(Model, "sample", lambda self, count, rng: [drawn.append(count), sample(self, count, rng)][1])
+
+    def counted(self: Model, count: int, rng: np.random.Generator, **options: int) -> list[Any]:
+        drawn.append(count)
+        return sample(self, count, rng, **options)
+
+    monkeypatch.setattr(Model, "sample", counted)
     release.sample(n, seed=0)
     monkeypatch.undo()
     return sum(drawn)

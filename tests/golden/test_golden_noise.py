@@ -118,7 +118,7 @@ def test_the_cases_have_what_they_are_called_after():
     few, extra = (released(name).plan for name in ("few pairs", "extra pairs"))
     assert (few.tree_pairs < few.active - 1, few.extra_pairs) == (True, 0)
     assert extra.extra_pairs > 0
-    assert extra.agreement_round_budget > 0
+    assert extra.agreement_pairs > 0
     assert any(len(column.levels) == 2 for column in extra.columns), "a number on coarse and on fine cells"
 
 

@@ -138,7 +138,7 @@ def agreement_loss(monkeypatch, relation: str, people: int) -> float:
         for other in neighbours_of(table, relation, people):
             worst = max(worst, loss(one, Transcript(counts=stage.play(mechanism, other, 0).counts[-1:]), 4.0))
     assert len(one.counts[0][0]) == 10
-    return worst / float(10 * mechanism.plan(3).agreement_budget)
+    return worst / float(mechanism.plan(3).agreements_budget)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

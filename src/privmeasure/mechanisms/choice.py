@@ -16,13 +16,14 @@ from privmeasure.counts import CellCounts
 from privmeasure.domains import Floats
 from privmeasure.mechanisms.exponential import exponential_choice
 from privmeasure.mechanisms.tree import add_noise
-from privmeasure.model.agreements import Agreements, agreement_of, expected_agreements, two_halves
-from privmeasure.model.graph import COMPARED_ON, Model
+from privmeasure.model.agreements import Agreements, agreement_of, two_halves
+from privmeasure.model.graph import Model
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, merge_groups, rank
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import LEVELS, Key
 from privmeasure.noise.law import LAPLACE, Law
+from privmeasure.noise.signs import sign_noise
 from privmeasure.plans.column_schedule import table_sides
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.tuning import Tuning
@@ -167,39 +168,23 @@ class TruePairs:
             pairs += self._measured(extra, 1, plan.extra_budget, key, len(tree))
         return tuple(pairs)
 
-    def agreements(self, pairs: Sequence[Pair], key: Key) -> Agreements | None:
-        """Return noisy agreements of pairs of columns, if the plan has them: a (e_a + e_c)-DP for a of them.
+    def agreements(self, key: Key) -> Agreements | None:
+        """Return the noisy agreements of all pairs of columns, if the plan has them: e_a-DP for all of them together.
 
-        Halves of columns are made of released masses. One row adds 1 or -1 to each agreement, so that a person changes
-        each by at most D: noise of scale D / e_a makes it e_a-DP. The sums are exact integers. Where there are not all,
-        those that are furthest from what the released tables say are chosen, by noisy maxima as pairs are: scores of
-        sensitivity D, since what is expected is public.
+        Halves of columns are made of released masses. One row is a sign for every column, and adds the product of two
+        signs to each agreement: exact integers. Noise for rows of signs (noise/signs.py) of scale D / e_a costs e_a;
+        with a delta each has Gaussian noise, and squares add up.
         """
         plan = self._plan
         if not plan.agreement_pairs:
             return None
         halves = [two_halves(column.margin, ordered=column.ordered) for column in self._columns]
         true = np.array([agreement_of(self._table(t), halves[i], halves[j]) for t, (i, j) in enumerate(self._names)])
-        asked = np.arange(len(true))
-        if plan.agreement_round_budget:
-            model = Model.of_pairs([column.margin for column in self._columns], pairs, plan.rows)
-            drawn = model.sample(COMPARED_ON, np.random.default_rng(MODEL_SEED))
-            public = np.rint(plan.rows * expected_agreements(self._names, halves, drawn)).astype(np.int64)
-            scores = np.abs(true - public)
-            asked = self._unexpected(scores, {(pair.first, pair.second) for pair in pairs}, key)
-        noisy = add_noise(true[asked], 0, law_of(plan.law, plan.agreement_scale), key, AGREEMENTS, 1)
-        names = tuple(self._names[t] for t in asked.tolist())
-        return Agreements(names, tuple(halves), noisy, plan.agreement_scale, plan.law)
-
-    def _unexpected(self, scores: NDArray[np.int64], known: Collection[tuple[int, int]], key: Key) -> NDArray[np.intp]:
-        """Return the pairs with the largest scores, PRIVATE ones, among those that are not `known`, by noisy maxima."""
-        plan, chosen = self._plan, list[int]()
-        left = np.array([t for t, name in enumerate(self._names) if name not in known])
-        while len(chosen) < plan.agreement_pairs:
-            able, round_ = self._among(left, len(chosen), plan.agreement_pairs), plan.rounds + len(chosen)
-            chosen.append(int(able[self._winner(scores[able], key, round_, plan.agreement_round_budget)]))
-            left = left[left != chosen[-1]]
-        return np.array(chosen)
+        if plan.privacy.delta:
+            noisy = add_noise(true, 0, law_of(plan.law, plan.agreement_scale), key, AGREEMENTS, 1)
+        else:
+            noisy = true + sign_noise(plan.active, plan.agreement_scale, key, part=AGREEMENTS)  # PRIVATE + noise
+        return Agreements(tuple(self._names), tuple(halves), noisy, plan.agreement_scale, plan.law)
 
     # ------------------------------------------------------------------------------------------------- the choice
 

@@ -191,8 +191,7 @@ class ColumnTree:
             extra_pairs=pairs.extra,
             extra_budget=pairs.extra_budget,
             agreement_pairs=pairs.agreements,
-            agreement_budget=pairs.agreement_budget,
-            agreement_round_budget=pairs.agreement_round_budget,
+            agreements_budget=pairs.agreements_budget,
             pair_sides=pairs.sides,
             diameter=self.domain.diameter(0),
             law=self.law,
@@ -205,8 +204,6 @@ class ColumnTree:
         )
         checked = [self.privacy.scale(split.size)] if split.size else []
         checked += [plan.selection_scale, plan.tree_scale, plan.extra_scale, plan.agreement_scale]
-        if plan.agreement_round_budget:
-            checked.append(self.privacy.choice_scale(plan.agreement_round_budget))
         for scale in [*checked, *(scale for column in columns for scale in column.scales)]:
             if scale:
                 check_scale(scale)  # before anything is spent
@@ -371,7 +368,7 @@ class ColumnTree:
         try:
             true = TruePairs(names, counts, ranked, plan, self.tuning, self.targets)
             pairs = true.chosen(key)
-            return pairs, true.agreements(pairs, key)
+            return pairs, true.agreements(key)
         finally:
             for each in counts:  # used up, whatever happened: nobody keeps the true counts alive
                 each.take()

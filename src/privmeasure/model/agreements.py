@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Floats
-from privmeasure.estimates.linear import noise_variance
 from privmeasure.model.ranks import Groups
-from privmeasure.noise.law import LAPLACE, LawName
+from privmeasure.noise.law import LAPLACE, LawName, agreement_variance
 from privmeasure.rounding import TINY
 
 CLEAR = 2.0
@@ -38,9 +37,9 @@ LIKE = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
 @dataclass(frozen=True, eq=False)
 class Agreements:
-    """The noisy agreements of pairs of columns; `halves[j]` is the half of every rank cell of column j.
+    """The noisy agreements of all pairs of some columns; `halves[j]` is the half of every rank cell of column j.
 
-    Notation:   scale and law of the noise of every agreement
+    Notation:   scale of the noise, and the law of the release: see `agreement_variance`
     """
 
     names: tuple[tuple[int, int], ...]
@@ -48,6 +47,11 @@ class Agreements:
     noisy: NDArray[np.int64]
     scale: Fraction
     law: LawName = LAPLACE
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise of each."""
+        return agreement_variance(len(self.names), self.scale, self.law)
 
 
 def two_halves(mass: Floats, *, ordered: bool) -> Groups:
@@ -111,7 +115,7 @@ def surprising_tables(
     for (i, j), noisy, share in zip(agreements.names, agreements.noisy.tolist(), shares.tolist(), strict=True):
         total = float(masses[i].sum())
         expected = total * share
-        variance = noise_variance(agreements.scale, agreements.law) + total**2 / count
+        variance = agreements.variance + total**2 / count
         surprise = noisy - expected
         if (i, j) in known or surprise**2 <= CLEAR**2 * variance:
             continue

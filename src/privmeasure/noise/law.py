@@ -256,6 +256,23 @@ FACTS: Mapping[LawName, Callable[[Fraction], Facts]] = {LAPLACE: LaplaceFacts, G
 """What is known of each law."""
 
 
+def agreement_variance(pairs: int, scale: Fraction, law: LawName) -> float:
+    """Return the variance of the noise of each agreement of all pairs of columns, or 0 where there is no pair.
+
+    With Gaussian noise that of the scale. Else noise is a difference of two draws of t C (noise/signs.py), and rounded.
+
+    Notation:   d columns, p pairs    E t^2 = (p + 1) (p + 2)    E C_ij^2 = 1 / (d + 1)
+
+    Examples:
+        >>> round(agreement_variance(136, Fraction(1), LAPLACE) ** 0.5), round(136 * 2**0.5)  # all at once, one by one
+        (46, 192)
+    """
+    if pairs == 0 or law == GAUSSIAN:
+        return facts_of(law, scale).variance if pairs else 0.0
+    columns = (1 + math.isqrt(1 + 8 * pairs)) // 2
+    return 2 * float(scale) ** 2 * (pairs + 1) * (pairs + 2) / (columns + 1) + 1 / 12
+
+
 def facts_of(law: LawName, scale: Fraction) -> Facts:
     """Return what is known of a law at a scale, which need not be within reach."""
     return FACTS[law](scale)

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from privmeasure.domains import Categories, Domain, Finite, Nullable
 from privmeasure.domains.traits import finest_level
-from privmeasure.noise.law import LARGEST_SCALE, SMALLEST_SCALE, LawName
+from privmeasure.noise.law import LARGEST_SCALE, SMALLEST_SCALE, LawName, agreement_variance
 from privmeasure.plans.bounds import t2
-from privmeasure.plans.columns import table_weight
+from privmeasure.plans.columns import agreement_scale, table_weight
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.schedule import choose_depth, level_weights, split_budget
 from privmeasure.plans.tuning import Shares, Tuning
@@ -33,8 +33,8 @@ the guarantee, which does without what is further down. The larger share is take
 """
 COLUMN_PATIENCE = 1.2
 """How many times the least T2 of all ways to measure a column that of the way that is taken may be."""
-MOST_CHOSEN = 3
-"""Agreements that are chosen, for each column: each takes a look at all pairs."""
+MOST_AGREED = 128
+"""Columns that may have agreements: their noise takes columns^3 steps, half a second here, and hides them beyond."""
 STATED, LISTED_STATED = 1.4, 1.25
 """How many times that least T2 the guarantee is, of a list of values the second, which has but one way.
 
@@ -154,9 +154,7 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
     choice = tuning.selection_share if k > 2 else 0.0
     left = 1 - columns - choice
-    agreed = min(tuning.agreement_share, left / 2)
-    if k < 3 or not _buys_agreement(privacy, (privacy.budget - size) * Fraction(agreed), rows, tuning):
-        agreed = 0.0
+    agreed = _agreement_share(k, privacy, privacy.budget - size, min(tuning.agreement_share, left / 2), rows, tuning)
     wanted = {0: columns, 1: choice, 2: left - agreed, 3: agreed} if k > 1 else {0: 1.0}
     shares = split_budget(privacy.budget - size, {i: share for i, share in wanted.items() if share > 0})
     each = split_budget(shares[0], weights)
@@ -166,11 +164,14 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     return Split(size, tuple(budgets), *(shares.get(i, none) for i in (1, 2, 3)))
 
 
-def _buys_agreement(privacy: Privacy, budget: Fraction, rows: int, tuning: Tuning) -> bool:
-    """Say whether a budget buys and chooses one agreement at least that noise does not hide."""
-    if not budget or privacy.choice_scale(budget / 2) > LARGEST_SCALE:
-        return False
-    return privacy.afford(budget / 2, rows, tuning.agreement_rows) >= 1
+def _agreement_share(k: int, privacy: Privacy, budget: Fraction, share: float, rows: int, tuning: Tuning) -> float:
+    """Return the part of a budget for the agreements of k columns: the share that is given, or none."""
+    if not 3 <= k <= MOST_AGREED:
+        return 0.0
+    pairs = math.comb(k, 2)
+    scale = agreement_scale(pairs, privacy, budget * Fraction(share)) if share else LARGEST_SCALE + 1
+    enough = math.sqrt(agreement_variance(pairs, scale, privacy.law)) * tuning.agreement_rows <= rows
+    return share if enough and scale <= LARGEST_SCALE else 0.0
 
 
 def _share(shares: Shares, slope: float, fewer: float) -> float:
@@ -181,10 +182,7 @@ def _share(shares: Shares, slope: float, fewer: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """What is fixed once the number of rows is known well: how many pairs, their budgets and their groups.
-
-    Of agreements there are so many, each of a budget, and chosen for another one: 0 where all have one.
-    """
+    """What is fixed once the number of rows is known well: how many pairs, their budgets and their groups."""
 
     tree: int
     extra: int
@@ -194,8 +192,7 @@ class Pairs:
     sides: tuple[int, int]
     power: float = 0.0
     agreements: int = 0
-    agreement_budget: Fraction = Fraction(0)
-    agreement_round_budget: Fraction = Fraction(0)
+    agreements_budget: Fraction = Fraction(0)
 
 
 def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: int, *, tuning: Tuning) -> Pairs:
@@ -210,8 +207,7 @@ def plan_pairs(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: i
     if free == 0:
         whole = replace(split, pairs=split.pairs + split.agreements)
         return _plan_tables(spaces, privacy, whole, rows, tuning=tuning)
-    number, budget, choice = _plan_agreements(len(spaces), free, privacy, split.agreements, rows, tuning=tuning)
-    return replace(pairs, agreements=number, agreement_budget=budget, agreement_round_budget=choice)
+    return replace(pairs, agreements=math.comb(len(spaces), 2), agreements_budget=split.agreements)
 
 
 def _plan_tables(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows: int, *, tuning: Tuning) -> Pairs:
@@ -250,24 +246,6 @@ def _plan_tables(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows:
         sides=(side, min(max(wanted[1], 2), side) if extra else 0),
         power=tuning.pair_power if SMALLEST_SCALE <= min(extremes) <= max(extremes) <= LARGEST_SCALE else 0.0,
     )
-
-
-def _plan_agreements(
-    k: int, free: int, privacy: Privacy, budget: Fraction, rows: int, *, tuning: Tuning
-) -> tuple[int, Fraction, Fraction]:
-    """Return how many pairs of k columns have an agreement, the budget of each, and of the choice of each.
-
-    All of them, without a choice, where the budget leaves each of them its rows; else half of it goes to the choice
-    among those that have no table, which are `free`.
-    """
-    everyone = math.comb(k, 2)
-    reach = privacy.sum_scale(budget / everyone) <= LARGEST_SCALE
-    if reach and privacy.afford(budget, rows, tuning.agreement_rows) >= everyone:
-        return everyone, budget / everyone, Fraction(0)
-    chosen = max(1, min(free, MOST_CHOSEN * k, int(privacy.afford(budget / 2, rows, tuning.agreement_rows))))
-    while chosen > 1 and privacy.choice_scale(budget / (2 * chosen)) > LARGEST_SCALE:
-        chosen //= 2  # a tiny epsilon with very many rows: scales must stay within reach
-    return chosen, budget / (2 * chosen), budget / (2 * chosen)
 
 
 def rank_cells(space: Domain, side: int, tuning: Tuning) -> int:

@@ -11,7 +11,7 @@ import msgspec
 from privmeasure.domains.steps import FEWER_STEPS, MOST_STEPS
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.estimates.linear import level_variances, noise_variance
-from privmeasure.noise.law import LAPLACE, LawName, facts_of
+from privmeasure.noise.law import LAPLACE, LawName, agreement_variance, facts_of
 from privmeasure.notebook import html_words
 from privmeasure.plans.plan import (
     Bound,
@@ -30,7 +30,7 @@ MOST_COLUMNS = 4096
 """More columns are a mistake, or a hand-edited file."""
 MOST_PAIR_POWER = 0.9
 """Of cells in the weights of budgets: beyond, small tables would have more noise in all than large ones."""
-BUDGETS = ("size_budget", "round_budget", "tree_budget", "extra_budget", "agreement_budget", "agreement_round_budget")
+BUDGETS = ("size_budget", "round_budget", "tree_budget", "extra_budget", "agreements_budget")
 """The fields of a plan that are parts of its budget."""
 DEEPEST_COLUMN = 22
 """The deepest level of a column: a file of finer cells would not be read again, nor would memory hold them."""
@@ -48,11 +48,11 @@ class ColumnPlan:
     fewer, and `list_room` times as many on top of it. No table has more cells than these squares, or with a list
     `list_room` times as many. Pairs of one kind share their budgets by (cells of their tables)^`pair_power`; e_t and
     e_x are the means. Whole numbers are cut at equal parts of their range where they are at most `most_steps`.
-    `agreement_pairs` have one noisy number each (`Agreements`): all pairs of columns, or as many as are chosen.
+    `agreement_pairs` have one noisy number each (`Agreements`): all pairs of columns, or none.
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x,
-                a agreements of e_a, chosen for e_c
-    Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x + a (e_a + e_c) <= epsilon, exactly
+                e_a all agreements
+    Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x + e_a <= epsilon, exactly
                 accuracy  each column's own; the tables of chosen pairs as they were measured (`pair_error`), in groups
                           of values; nothing for tables that were made consistent, for pairs that were not chosen, nor
                           for the joint distribution
@@ -78,8 +78,7 @@ class ColumnPlan:
     pair_power: Annotated[float, msgspec.Meta(ge=0, le=MOST_PAIR_POWER)] = 0.0
     most_steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEPS)] = FEWER_STEPS
     agreement_pairs: Whole = 0
-    agreement_budget: Fraction = Fraction(0)
-    agreement_round_budget: Fraction = Fraction(0)
+    agreements_budget: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -135,7 +134,7 @@ class ColumnPlan:
             + self.rounds * self.round_budget
             + self.tree_pairs * self.tree_budget
             + self.extra_pairs * self.extra_budget
-            + self.agreement_pairs * (self.agreement_budget + self.agreement_round_budget)
+            + self.agreements_budget
         )
 
     @property
@@ -155,8 +154,15 @@ class ColumnPlan:
 
     @property
     def agreement_scale(self) -> Fraction:
-        """The noise scale of an agreement; 0 where there are none."""
-        return self.privacy.sum_scale(self.agreement_budget) if self.agreement_pairs else Fraction(0)
+        """The scale of the noise of agreements: D / e_a; with a delta that of each; 0 where there are none."""
+        if not self.agreement_pairs:
+            return Fraction(0)
+        return agreement_scale(self.agreement_pairs, self.privacy, self.agreements_budget)
+
+    @property
+    def agreement_noise(self) -> float:
+        """The standard deviation of the noise of each agreement; 0 where there are none."""
+        return math.sqrt(agreement_variance(self.agreement_pairs, self.agreement_scale, self.law))
 
     @property
     def all_pairs(self) -> int:
@@ -268,7 +274,7 @@ class ColumnPlan:
             (self.rounds, self.round_budget),
             (self.tree_pairs, self.tree_budget),
             (self.extra_pairs, self.extra_budget),
-            (self.agreement_pairs, self.agreement_budget),
+            (self.agreement_pairs, self.agreements_budget),
         ]
         active, free = self.active, self.all_pairs - self.tree_pairs - self.extra_pairs
         if not (
@@ -281,7 +287,7 @@ class ColumnPlan:
             and (self.extra_pairs == 0 or self.tree_pairs == active - 1)
             and self.rounds in ((0,) if active <= 2 else (self.tree_pairs + self.extra_pairs,))
             and not (self.privacy.rows_are_public and self.size_budget > 0)
-            and self.agreement_pairs in ((0, self.all_pairs) if not self.agreement_round_budget else range(1, free + 1))
+            and self.agreement_pairs in (0, self.all_pairs)
             and self.law == self.privacy.law
             and self.spent <= self.privacy.budget
         ):
@@ -341,11 +347,9 @@ class ColumnPlan:
             if number
         ]
         if self.agreement_pairs:
-            number, cost = self.agreement_pairs, self.agreement_budget + self.agreement_round_budget
             lines.append(
-                f"{'selected' if self.agreement_round_budget else 'measured'}   {f'agreements: {number}':<18}  "
-                f"{self.privacy.unit} {float(number * cost):<7.4g} noise scale {float(self.agreement_scale):.3g} on a "
-                "number for two columns"
+                f"measured   {f'agreements: {self.agreement_pairs}':<18}  {self.privacy.unit} "
+                f"{float(self.agreements_budget):<7.4g} noise about {self.agreement_noise:.3g} on each number"
             )
         return lines
 
@@ -383,6 +387,14 @@ def table_weight(cells: int, power: float) -> int:
     """
     half_octaves = (cells * cells).bit_length() - 1
     return round(1024 * 2 ** (power * half_octaves / 2))
+
+
+def agreement_scale(pairs: int, privacy: Privacy, budget: Fraction) -> Fraction:
+    """Return the scale of the noise that a budget buys for the agreements of all pairs: see `agreement_variance`.
+
+    Noise for rows of signs is made for all pairs together; Gaussian noise is bought for each.
+    """
+    return privacy.sum_scale(budget / pairs if privacy.delta else budget)
 
 
 def uneven(power: float, pairs: int) -> float:

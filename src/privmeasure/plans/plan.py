@@ -215,8 +215,7 @@ USUAL_FIELDS = (
     ("pair_power", 0.0),
     ("most_steps", FEWER_STEPS),
     ("agreement_pairs", 0),
-    ("agreement_budget", "0"),
-    ("agreement_round_budget", "0"),
+    ("agreements_budget", "0"),
 )
 """What files leave out: older ones do not have it."""
 

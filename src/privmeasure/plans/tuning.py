@@ -174,14 +174,14 @@ class Tuning:
     Larger gives small tables more noise. With 0 pairs are 1 %, 3 % and 4 % worse at epsilon = 0.1, 1 and 4, lists of
     values up to 10 %; 0.5 is flat.
     """
-    agreement_share: float = 0.05
+    agreement_share: float = 0.1
     """The part of epsilon, after the size, for agreements: taken from pairs, half of which it is at most.
 
     On seven open tables of `make bench-open` sliced W1 is 4 % better with them than without at epsilon = 1, 8 % at 4,
     excess W1 4 and 7 %, pairs 0 and 2 %. With twice as much sliced W1 is another 2 to 3 % better, and pairs of large
     tables 2 to 5 % worse.
     """
-    agreement_rows: float = 60
+    agreement_rows: float = 6
     """Rows per noise scale that every agreement keeps: as many are bought as leave so many.
 
     Fewer mean more agreements, and noise in each. 100 makes sliced W1 1 % worse at epsilon = 1 and 2 % better at 4.
@@ -256,7 +256,7 @@ TUNED = Tuning()
 """The values that were chosen: what every release has, unless a test or a benchmark says otherwise."""
 
 GAUSSIAN_TUNED = Tuning(
-    split_power=0.6, pair_rows=70, least_rows=225, most_extra=3.0, pair_power=0.5, agreement_rows=30
+    split_power=0.6, pair_rows=70, least_rows=225, most_extra=3.0, pair_power=0.5, agreement_share=0.05
 )
 """The same for Gaussian noise, which pays for many measurements with the square root of their number.
 

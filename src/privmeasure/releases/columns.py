@@ -359,7 +359,7 @@ class ColumnsMeasure:
         return header | {"facts": facts} if facts else header
 
     def _parts(self) -> list[tuple[dict[str, Any], files.Part]]:
-        return column_parts(self.columns) + agreement_parts(self.agreements, self.plan) + pair_parts(self.pairs)
+        return column_parts(self.columns) + agreement_parts(self.agreements) + pair_parts(self.pairs)
 
     def columns_of_file(self) -> files.FileTable:
         """Return the columns of the file: part, cell and mass."""

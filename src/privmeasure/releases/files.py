@@ -5,9 +5,8 @@ metadata: format, the kind of release, the domain, what each part is, the plan w
 whether the release is private, its random id and the version of the software. No timestamps, no names, nothing else
 that was not released. Part numbers are labels of the file: part 0 is the released masses, further parts are the noisy
 counts of one level each (`mass` may be negative).
-A release of columns has such parts for each `column`, then perhaps one of agreements, which the header lists unless all
-pairs have one, then a part for each measured pair of columns: its noisy counts, `cell` being row * (number of columns)
-+ column of the table.
+A release of columns has such parts for each `column`, then perhaps one of the agreements of all pairs of columns, then
+a part for each measured pair of columns: its noisy counts, `cell` being row * (number of columns) + column.
 
 Whatever is read is checked before memory is taken. A file that is damaged, edited or newer gives one clear error.
 """

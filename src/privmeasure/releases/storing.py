@@ -45,16 +45,11 @@ def pair_parts(pairs: Sequence[Pair]) -> list[Described]:
     ]
 
 
-def agreement_parts(agreements: Agreements | None, plan: ColumnPlan) -> list[Described]:
-    """Return the part of the agreements: the noisy number of every pair that has one.
-
-    The pairs are listed where they were chosen. All pairs of thousands of columns would be a header that nobody reads.
-    """
+def agreement_parts(agreements: Agreements | None) -> list[Described]:
+    """Return the part of the agreements: the noisy number of every pair of columns."""
     if agreements is None:
         return []
     about: dict[str, Any] = {"kind": "agreements", "halves": [to_runs(half) for half in agreements.halves]}
-    if plan.agreement_round_budget:
-        about["pairs"] = [list(pair) for pair in agreements.names]
     return [(about, (np.arange(len(agreements.noisy), dtype=np.uint64), agreements.noisy))]
 
 
@@ -68,19 +63,11 @@ def read_agreements(
     check_scale(plan.agreement_scale)
     active = [j for j, column in enumerate(plan.columns) if column.depth > 0]
     match rest.pop(0) if rest else None:
-        case ({"kind": "agreements", "halves": list(runs), "pairs": list(pairs)} as about, part) if len(about) == 3:
-            names = tuple((first, second) for first, second in pairs)
         case ({"kind": "agreements", "halves": list(runs)} as about, part) if len(about) == 2:
-            names = () if plan.agreement_round_budget else tuple(combinations(active, 2))
+            cells, noisy = part
         case _:
             raise ReleaseFileError("after the columns must come the agreements that the plan has")
-    cells, noisy = part
-    if not (
-        len(names) == len({*names}) == len(cells) == plan.agreement_pairs
-        and all(type(first) is type(second) is int and first < second for first, second in names)
-        and {j for pair in names for j in pair}.issubset(active)
-    ):
-        raise ReleaseFileError("there must be an agreement for as many pairs of columns as the plan says")
+    names = tuple(combinations(active, 2))
     if len(runs) != len(ranks) or not np.array_equal(cells, np.arange(len(names))):
         raise ReleaseFileError("every column must have its halves, and every agreement its place")
     if float(np.abs(noisy.astype(np.float64)).max()) >= 2**62:

@@ -172,8 +172,8 @@ def _pairs_words(plan: Promise) -> str:
         )
     if not plan.tree_pairs:
         return "No pair of columns can be afforded: columns would be released one by one, as if they were independent."
-    number = f" Of {plan.agreement_pairs} {{}} one number tells whether like halves of two columns go together."
-    agreed = number.format("others" if plan.agreement_round_budget else "pairs") if plan.agreement_pairs else ""
+    number = f" Of all {plan.agreement_pairs} pairs one number tells whether like halves of two columns go together."
+    agreed = number if plan.agreement_pairs else ""
     parts = f" They leave {plan.parts} groups of columns that are independent of each other." if plan.parts > 1 else ""
     return (
         f"{plan.tree_pairs + plan.extra_pairs} pairs of columns would be measured together, chosen privately as those "

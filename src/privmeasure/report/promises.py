@@ -268,9 +268,8 @@ def spending(plan: Promise) -> list[tuple[str, float, str]]:
                     (f"{number} {what}", float(number * budget), f"noise of scale {float(scale):.3g} on each count")
                 )
         if plan.agreement_pairs:
-            number, cost = plan.agreement_pairs, plan.agreement_budget + plan.agreement_round_budget
-            noise = f"noise of scale {float(plan.agreement_scale):.3g} on each"
-            found.append((f"agreements of {number} pairs", float(number * cost), noise))
+            noise = f"noise of about {plan.agreement_noise:.3g} on each"
+            found.append((f"agreements of {plan.agreement_pairs} pairs", float(plan.agreements_budget), noise))
         return found
     (tree,) = plan.trees
     if not tree.levels:

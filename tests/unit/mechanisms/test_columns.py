@@ -1,6 +1,5 @@
 """The column tree as a whole: bad input, public facts about its noise, what it keeps and what it lets go of."""
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -463,17 +462,3 @@ def test_whole_numbers_of_a_wide_range_are_read_as_they_were_cut(tmp_path, monke
         again = load(tmp_path / name)
         assert type(again.columns[0].domain) is type(measure.columns[0].domain)
         assert np.array_equal(again.sample(seed=2), measure.sample(seed=2))
-
-
-def test_agreements_with_a_target_come_first():
-    rng = np.random.default_rng(3)
-    hidden = rng.normal(size=20_000)
-    points = np.column_stack([hidden + rng.normal(0, spread, len(hidden)) > 0 for spread in np.linspace(0.5, 3, 9)])
-    tuning = replace(TUNED, most_extra=0.0, agreement_share=0.2, agreement_rows=100)
-    free, aimed = (release(points, [Categories(2)] * 9, targets=targets, tuning=tuning) for targets in ((), (8,)))
-    names = aimed.agreements.names
-    assert 4 <= len(names) < 28, "some are chosen"
-    able = 8 - sum(8 in (pair.first, pair.second) for pair in aimed.pairs)
-    first = min(able, -(-len(names) // 2))
-    assert all(8 in pair for pair in names[:first])
-    assert sum(8 in pair for pair in free.agreements.names) < first, "without a target others differ more"

@@ -270,8 +270,8 @@ AGREEMENT_EDITS: dict[str, Edit] = {
     "a column without halves": lambda h: _agreements(h)["halves"].pop(),
     "three halves": lambda h: _agreements(h)["halves"][0].update(groups=[0, 1, 2], lengths=[1, 1, 1]),
     "halves of no cell": lambda h: _agreements(h)["halves"][0]["lengths"].__setitem__(0, 10**6),
-    "not in the plan": lambda h: h["plan"].update(agreement_pairs=0, agreement_budget="0"),
-    "more than epsilon": lambda h: h["plan"].update(agreement_budget="4"),
+    "not in the plan": lambda h: h["plan"].update(agreement_pairs=0, agreements_budget="0"),
+    "more than epsilon": lambda h: h["plan"].update(agreements_budget="4"),
 }
 
 

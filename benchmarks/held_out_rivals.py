@@ -1,4 +1,4 @@
-"""Rivals on the tables of both halves: results are kept as a file, to be compared with ours.
+"""Rivals on the tables of all groups: results are kept as a file, to be compared with ours.
 
 The rivals, their environments and settings are those of wide_rivals.py: MST of OpenDP and of dpmm with three seeds, AIM
 of OpenDP with one. A run that needs more than 30 CPU minutes is stopped, and its row says so. Seed s is split s of the
@@ -6,7 +6,7 @@ table: the rival gets four fifths of the rows, is measured against these (rivals
 trained on its rows are tested on the other fifth (rivals/downstream.py).
 
 Runs that are in `benchmarks/results/held-out-rivals.json` already are not made again: delete their rows to repeat them.
-Words on the command line restrict the runs to halves (`open`, `held-out`), tables, rivals and methods:
+Words on the command line restrict the runs to halves (`open`, `held-out`, `large`), tables, rivals and methods:
 `held_out_rivals.py MST adult`. `held_out_rivals.py show` prints the means over the seeds and runs nothing.
 """
 
@@ -32,14 +32,14 @@ from wide_rivals import DELTA, KEY
 RESULT = record.RESULTS / "held-out-rivals.json"
 LIMIT = 30 * 60
 EPSILONS = (1, 0.1, 4)
-HALVES = {"open": tables.OPEN, "held-out": tables.HELD_OUT}
+HALVES = {"open": tables.OPEN, "held-out": tables.HELD_OUT, "large": tables.LARGE}
 SHOWN = ("tv1", "tv2", "tv3", "column_w1", "sliced", "w1_excess", *downstream.METHODS, "cpu_seconds", "peak_mb")
 
 
 def plan() -> Iterator[dict[str, Any]]:
     """Yield the runs, the most telling first: held-out tables before open ones, AIM before more seeds of dpmm."""
     first = [("opendp", "MST", 0), ("opendp", "MST", 1), ("opendp", "MST", 2), ("dpmm", "MST", 0), ("opendp", "AIM", 0)]
-    for names in (tables.HELD_OUT, tables.OPEN):
+    for names in (tables.HELD_OUT, tables.LARGE, tables.OPEN):
         for rival, method, seed in [*first, ("dpmm", "MST", 1), ("dpmm", "MST", 2)]:
             for epsilon in EPSILONS:
                 for name in names:

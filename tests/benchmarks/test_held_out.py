@@ -37,7 +37,7 @@ def rows(n, seed=0):
 
 
 def test_the_halves_share_no_table_and_every_table_has_a_target():
-    assert not {*tables.OPEN} & {*tables.HELD_OUT}
+    assert len(tables.NAMES) == len({*tables.OPEN} | {*tables.HELD_OUT} | {*tables.LARGE}) == 19
     assert len(tables.OPEN) == len(tables.HELD_OUT) == 8
     assert {*tables.TARGET} == {*tables.BOUNDS} == {*tables.NAMES}
     for name, target in tables.TARGET.items():
@@ -155,7 +155,7 @@ def test_words_restrict_the_runs_of_rivals():
     assert {(run["rival"], run["method"], run["table"], run["seed"]) for run in runs} == {("opendp", "AIM", "anger", 0)}
     assert len(runs) == 3
     every = list(held_out_rivals.plan())
-    assert len(every) == len({tuple(run.values()) for run in every}) == 16 * 3 * 7
+    assert len(every) == len({tuple(run.values()) for run in every}) == 19 * 3 * 7
 
 
 def test_the_page_says_what_was_missed():

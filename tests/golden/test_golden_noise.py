@@ -130,11 +130,11 @@ DIGESTS = {
         "sample": "2e19172ce5da946e",
     },
     "extra pairs": {
-        "masses": "6b0e31dfe5a911ca",
-        "ranks": "2335cf1d5ea8f23a",
-        "pairs": "f5cc01effdb833bc",
-        "sample": "263594e749cac427",
-        "agreements": "f17ee31dd3591f2c",
+        "masses": "bbd2f14e06b916c0",
+        "ranks": "9644cae840b32853",
+        "pairs": "33cf0800cfe2649b",
+        "sample": "e7386c783fd42d29",
+        "agreements": "35ee3e92b4779b4b",
     },
     "one tree": {
         "masses": "17e0a6b708261eef",

@@ -18,11 +18,13 @@ from privmeasure.model.ranks import Groups
 from privmeasure.noise.law import LAPLACE, LawName, agreement_variance
 from privmeasure.rounding import TINY
 
-CLEAR = 2.0
-"""Standard deviations that an agreement must be from what the tables say, to be followed.
+CHANCE = 0.2
+"""The share of the agreements that are followed which may differ from what the tables say by chance alone.
 
-Fewer follow noise, more leave dependences out. Fixed, as files do not hold it: see `privmeasure.model`.
+Less leaves dependences out, more follows noise. Fixed, as files do not hold it: see `privmeasure.model`.
 """
+CLEAR = 2.0
+"""Standard deviations that an agreement must differ by at least: enough among many that do, too little among few."""
 MOST_FOLLOWED = 8
 """Agreements that are followed, for each column: those that differ most.
 
@@ -110,20 +112,35 @@ def surprising_tables(
         np.bincount(halves, weights=margin, minlength=2).astype(np.float64)
         for halves, margin in zip(agreements.halves, margins, strict=True)
     ]
-    count, tables, sizes = len(drawn[0]), dict[tuple[int, int], Floats](), dict[tuple[int, int], float]()
+    count, told = len(drawn[0]), dict[tuple[int, int], tuple[float, float, float]]()
     shares = expected_agreements(agreements.names, agreements.halves, drawn)
     for (i, j), noisy, share in zip(agreements.names, agreements.noisy.tolist(), shares.tolist(), strict=True):
-        total = float(masses[i].sum())
-        expected = total * share
-        variance = agreements.variance + total**2 / count
-        surprise = noisy - expected
-        if (i, j) in known or surprise**2 <= CLEAR**2 * variance:
-            continue
-        table = _table(masses[i], masses[j], expected + surprise * (1 - variance / surprise**2))
+        if (i, j) not in known:
+            total = float(masses[i].sum())
+            deviation = math.sqrt(agreements.variance + total**2 / count)
+            told[i, j] = total * share, noisy - total * share, abs(noisy - total * share) / deviation
+    clear = _clear([size for _, _, size in told.values()])
+    tables, sizes = dict[tuple[int, int], Floats](), dict[tuple[int, int], float]()
+    for (i, j), (expected, surprise, size) in told.items():
+        table = _table(masses[i], masses[j], expected + surprise * (1 - 1 / size**2)) if size >= clear else None
         if table is not None:
             tables[i, j], sizes[i, j] = table, abs(surprise)
     followed = sorted(tables, key=lambda pair: -sizes[pair])[: MOST_FOLLOWED * len(margins)]
     return {pair: tables[pair] for pair in followed}
+
+
+def _clear(sizes: Sequence[float]) -> float:
+    """Return from which size on, in standard deviations, surprises are followed; infinite where none is.
+
+    References: Benjamini and Hochberg 1995: of those that are followed, `CHANCE` at most are expected to be chance
+
+    Examples:
+        >>> _clear([0.1, 2.5, 0.7, 3.0, 2.4]), _clear([0.1, 2.0, 0.7, 0.3, 0.4])
+        (2.4, inf)
+    """
+    ranked = enumerate(sorted(sizes, reverse=True), 1)
+    likely = (size for k, size in ranked if math.erfc(size / math.sqrt(2)) <= CHANCE * k / len(sizes))
+    return max(CLEAR, min(likely, default=math.inf))
 
 
 def _table(first: Floats, second: Floats, wanted: float) -> Floats | None:

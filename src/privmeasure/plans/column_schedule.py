@@ -154,7 +154,7 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
     choice = tuning.selection_share if k > 2 else 0.0
     left = 1 - columns - choice
-    agreed = _agreement_share(k, privacy, privacy.budget - size, min(tuning.agreement_share, left / 2), rows, tuning)
+    agreed = _agreement_share(k, privacy, privacy.budget - size, min(tuning.agreement_share, left / 3), rows, tuning)
     wanted = {0: columns, 1: choice, 2: left - agreed, 3: agreed} if k > 1 else {0: 1.0}
     shares = split_budget(privacy.budget - size, {i: share for i, share in wanted.items() if share > 0})
     each = split_budget(shares[0], weights)

@@ -175,16 +175,17 @@ class Tuning:
     values up to 10 %; 0.5 is flat.
     """
     agreement_share: float = 0.1
-    """The part of epsilon, after the size, for agreements: taken from pairs, half of which it is at most.
+    """The part of epsilon, after the size, for agreements: taken from pairs, a third of which it is at most.
 
-    On seven open tables of `make bench-open` sliced W1 is 4 % better with them than without at epsilon = 1, 8 % at 4,
-    excess W1 4 and 7 %, pairs 0 and 2 %. With twice as much sliced W1 is another 2 to 3 % better, and pairs of large
-    tables 2 to 5 % worse.
+    On seven open tables of `make bench-open` sliced W1 is 12 % better with them than without at epsilon = 1, 17 % at 4,
+    excess W1 16 and 18 %, pairs 0 and 7 %. With half as much sliced W1 is about 5 and 2 % worse, excess W1 8 and 3 %,
+    and pairs of the two largest tables up to 4 % better at epsilon = 1.
     """
     agreement_rows: float = 6
-    """Rows per noise scale that every agreement keeps: as many are bought as leave so many.
+    """Rows per standard deviation of the noise of an agreement, below which none are bought.
 
-    Fewer mean more agreements, and noise in each. 100 makes sliced W1 1 % worse at epsilon = 1 and 2 % better at 4.
+    More leave them out where they still tell something: of 17 columns and 4,000 rows at epsilon = 1 (9 rows) sliced W1
+    is a tenth better with them. At epsilon = 0.1 tables that just have so many rows are 1 to 3 % worse.
     """
     whole_blocks: bool = True
     """Whether groups of a number are made of whole coarse cells where these are not clearly heavier than a group.
@@ -265,6 +266,5 @@ epsilon = 1 and 4; twice of it sliced W1 5 to 9 % better, one table's pairs a qu
 long. Half and twice of `least_rows`, all else of `extra_weight`, and `split_power` of 0.5 are flat; twice the
 `selection_share` makes pairs 2 to 3 % worse, a tenth less for columns these 5 to 10 %, half and twice the rows per cell
 of a table pairs 1 to 5 %; without `pair_power` pairs are 3 % worse at epsilon = 1 and 4, with 0.3 flat. On seven
-open tables agreements make sliced W1 14 and 6 % better at epsilon = 1 and 4, excess W1 15 %, pairs 5 %; with 60 of
-`agreement_rows` sliced W1 is 2 to 3 % worse at epsilon = 0.1 and 1.
+open tables agreements make sliced W1 13 and 6 % better at epsilon = 1 and 4, excess W1 15 and 16 %, pairs 4 and 6 %.
 """

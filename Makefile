@@ -110,6 +110,7 @@ bench-wide-rivals: .venv/ready-bench ## make the rivals' results again: hours, e
 
 bench-open: .venv/ready-bench ## the wide tables that constants may be chosen on: minutes
 	$(BIN)/python benchmarks/held_out.py --open
+	$(BIN)/python benchmarks/held_out.py --curve
 
 bench-held-out: .venv/ready-bench ## the wide tables that nothing is chosen on: ours beside the kept results of rivals
 	$(BIN)/python benchmarks/held_out.py --held-out

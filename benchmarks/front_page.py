@@ -143,6 +143,12 @@ def readme(
 INDEX = [
     ("[Beside its peers](peers.md)", "W1 of points and narrow tables beside six methods", "bench-peers", "peers"),
     ("[Wide tables](wide-tables.md)", "wide tables beside MST, AIM and PrivPGD; held-out halves", "bench-wide", "wide"),
+    (
+        "[Wide tables](wide-tables.md)",
+        "errors as epsilon grows: noise, and what the model lacks",
+        "bench-open",
+        "curve",
+    ),
     ("[Numbers](#numbers): speed", "time of a fit and a sample beside a copy", "bench", "speed"),
     ("[Numbers](#numbers): noise", "an exact draw beside OpenDP's", "bench", "noise"),
     ("[Numbers](#numbers): accuracy", "W1 beside the paper's mechanism, 4 shapes", "bench", "accuracy"),

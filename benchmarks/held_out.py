@@ -1,8 +1,9 @@
-"""Wide tables in two halves: ours beside the results of rivals that are kept as a file.
+"""Wide tables, open and held-out ones: ours beside the results of rivals that are kept as a file.
 
     held_out.py --open       what constants may be chosen on, in one process, with fixed seeds of noise: minutes
     held_out.py --held-out   what nothing is chosen on, each run a process of its own: once the work is done
-    held_out.py kept         the kept runs of the held-out half, compared with rivals' results that may be new
+    held_out.py --curve      errors of the open tables as epsilon grows, over those of a resample of the real rows
+    held_out.py kept         the kept runs of held-out tables, compared with rivals' results that may be new
 
 Ours is pure epsilon; the rivals (held_out_rivals.py) have a delta of 1e-6. With `--delta` ours may use the same one:
 results/held-out-delta.json, with bars of their own. Seed s is split s of a table: a method gets
@@ -42,6 +43,8 @@ from wide import DELTA, DELTA_BARS, ONE_THREAD, schema_of
 Row = dict[str, Any]
 EPSILONS = (0.1, 1, 4)
 SEEDS = (0, 1, 2)
+CURVE = (0.1, 0.3, 1, 3, 10, 50)
+"""From where noise hides nearly all to where there is hardly any: what is left then is what the model cannot say."""
 ERRORS = ("tv1", "tv2", "tv3", "column_w1", "sliced", "w1_excess")
 METRICS = (*ERRORS, "cpu_seconds")
 BARS = {
@@ -117,12 +120,28 @@ def quick(names: list[str], epsilons: list[float], seeds: int, delta: str, *, wi
 def final(delta: str) -> list[Row]:
     """Return a row for each run on held-out tables, with everything that is measured."""
     floors, rows = stored_floors(), []
-    for name in tables.HELD_OUT:
+    for name in (*tables.HELD_OUT, *tables.LARGE):
         for seed in SEEDS:
             split = Split(name, seed, floors.get(f"{name} {seed}"))
             for epsilon in EPSILONS:
                 synthetic, cost = apart(name, epsilon, seed, delta)
                 rows.append({"table": name, "epsilon": epsilon, "seed": seed, **cost, **split.measures(synthetic)})
+    return rows
+
+
+def curve() -> list[Row]:
+    """Return a row for each open table, epsilon and promise: our errors over those of a resample of the real rows."""
+    rows = []
+    for name in tables.OPEN:
+        split = Split(name, 0)
+        resampled = split.seen[np.random.default_rng(1).integers(0, len(split.seen), len(split.seen))]
+        floor = split.real.compare(resampled, with_w1=False)
+        for delta in ("0", DELTA):
+            for epsilon in CURVE:
+                found = split.real.compare(here(split, epsilon, 0, delta)[0], with_w1=False)
+                ratio = {metric: found[metric] / floor[metric] for metric in ERRORS if metric in found}
+                rows.append({"table": name, "delta": delta, "epsilon": epsilon, **ratio})
+        print(f"{name} done", file=sys.stderr, flush=True)
     return rows
 
 
@@ -292,6 +311,9 @@ def options() -> argparse.Namespace:
     half = parser.add_mutually_exclusive_group(required=True)
     half.add_argument("--open", action="store_true", help="the open tables, quickly")
     half.add_argument("--held-out", action="store_true", help="the held-out tables: writes results/held-out.json")
+    half.add_argument(
+        "--curve", action="store_true", help="the open tables as epsilon grows: writes results/curve.json"
+    )
     parser.add_argument("--delta", action="store_const", const=DELTA, default="0", help="with the delta of the rivals")
     half.add_argument("kept", nargs="?", choices=["kept"], help="compare the kept runs again")
     parser.add_argument("--w1", action="store_true", help="with the excess W1 of the whole space")
@@ -314,6 +336,10 @@ def main() -> None:
         path = RESULTS / f"{kept}.json"
         old = json.loads(path.read_text())
         path.write_text(json.dumps(old | compared(old["rows"], asked.delta), indent=1) + "\n")
+    elif asked.curve:
+        rows = curve()
+        save("curve", rows=rows)
+        print(table(rows))
     elif asked.held_out:
         rows = final(asked.delta)
         save(kept, **compared(rows, asked.delta), rows=rows)

@@ -173,8 +173,9 @@ def first_hour() -> str | None:
 
 def wide_tables() -> str:
     """Return the numbers of the page about wide tables."""
-    first = load("held-out-first"), load("held-out-delta-first")
-    return wide_page.numbers(load("held-out"), load("wide"), load("wide-delta"), load("held-out-delta"), first)
+    earlier = [(load(f"held-out-{time}"), load(f"held-out-delta-{time}")) for time in ("first", "second")]
+    held_out = load("held-out"), load("held-out-delta")
+    return wide_page.numbers(held_out[0], load("wide"), load("wide-delta"), held_out[1], earlier, load("curve"))
 
 
 KINDS = ["means", "quantiles", "shares", "bins", "W1 of columns", "W1 of pairs"]

@@ -1,7 +1,10 @@
 """The tables of docs/wide-tables.md, from results/held-out.json and wide.json: bars, where we lose, every case."""
 
+import math
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from held_out_tables import HELD_OUT, LARGE
 from peers_page import lines
 
 Row = dict[str, Any]
@@ -132,15 +135,72 @@ def with_delta(result: Row) -> str:
     return lines(["table", "epsilon", *shown], rows)
 
 
-def first_time(first: Row, with_delta: Row | None) -> str:
-    """Return what the first scoring of the held-out half found: it was scored twice."""
+def limits(curve: Row) -> str:
+    """Return how errors fall as epsilon grows, over those of a resample of the real rows: means, then every table."""
+    shown = ("tv1", "tv2", "tv3", "sliced")
+    rows = []
+    for delta, promise in (("0", "pure"), ("1e-6", "with a delta of 1e-6")):
+        own = [row for row in curve["rows"] if row["delta"] == delta]
+        names = sorted({row["table"] for row in own})
+        for epsilon in sorted({row["epsilon"] for row in own}):
+            at = {row["table"]: row for row in own if row["epsilon"] == epsilon}
+            means = [math.exp(sum(math.log(at[name][metric]) for name in names) / len(names)) for metric in shown]
+            pairs = [f"{at[name]['tv2']:.1f}" for name in names]
+            rows.append([promise, f"{epsilon:g}", *(f"{value:.2f}" for value in means), *pairs])
+    heads = [NAMES[metric] for metric in shown]
+    return "\n\n".join(
+        [
+            "## What is left as epsilon grows",
+            "Errors on the open tables over those of a resample of the real rows, which nobody needs to beat: "
+            "geometric means, and 2-way of each table. What falls further is noise; what stays is what the model of "
+            "chosen pairs cannot say.",
+            lines(["promise", "epsilon", *heads, *names], rows),
+            f"Measured by `make bench-open`, commit {curve['commit']}.",
+        ]
+    )
+
+
+EARLIER = ("without agreements", "with agreements of few pairs, which were chosen, and noise on each by itself")
+"""What was scored before, in order."""
+
+
+def part(result: Row, names: Collection[str]) -> Row:
+    """Return a result of some of its tables: their ratios, and geometric means of these."""
+    ratios = [row for row in result["ratios"] if row["table"] in names]
+    means = []
+    for epsilon in sorted({row["epsilon"] for row in ratios}):
+        own = [row for row in ratios if row["epsilon"] == epsilon]
+        means.append(
+            {"table": MEAN, "epsilon": epsilon}
+            | {name: math.exp(sum(math.log(row[name]) for row in own) / len(own)) for name in NAMES}
+        )
+    return result | {"ratios": ratios + means}
+
+
+def groups(result: Row) -> str:
+    """Return the means of smaller and of larger tables by themselves, where both were scored."""
+    found = {row["table"] for row in result["ratios"]}
+    kinds = {"smaller": found.intersection(HELD_OUT), "larger": found.intersection(LARGE)}
+    if not all(kinds.values()):
+        return ""
+    return "\n\n".join(
+        f"The {len(names)} {kind} tables ({', '.join(sorted(names))}):\n\n{bars(part(result, names))}"
+        for kind, names in kinds.items()
+    )
+
+
+def earlier(scorings: Sequence[tuple[Row | None, Row | None]]) -> str:
+    """Return what earlier scorings found, of the tables that there were: nothing is forgotten."""
     said = [
-        "## The first scoring",
-        f"The half was scored before, at commit {first['commit'].removesuffix('-dirty')}, without agreements. Noise "
-        "and draws are fresh each time, so that part of what differs is chance.",
-        bars(first),
+        "## Earlier scorings",
+        "The eight smaller tables were scored before. Noise and draws are fresh each time, so that part of what "
+        "differs is chance.",
     ]
-    return "\n\n".join([*said, *(["With the rivals' delta:", bars(with_delta)] if with_delta else [])])
+    for (pure, with_delta), what in zip(scorings, EARLIER, strict=True):
+        if pure:
+            said += [f"At commit {pure['commit'].removesuffix('-dirty')}, {what}:", bars(pure)]
+            said += ["With the rivals' delta:", bars(with_delta)] if with_delta else []
+    return "\n\n".join(said)
 
 
 def numbers(
@@ -148,7 +208,8 @@ def numbers(
     wide: Row | None,
     wide_delta: Row | None = None,
     delta: Row | None = None,
-    first: tuple[Row | None, Row | None] = (None, None),
+    scorings: Sequence[tuple[Row | None, Row | None]] = (),
+    curve: Row | None = None,
 ) -> str:
     """Return the part of the page that is made of numbers."""
     parts = ["The held-out half has not been scored yet." if not result else scored(result)]
@@ -157,12 +218,15 @@ def numbers(
             "## Held-out tables, with the rivals' delta",
             "The same tables and rivals, ours with their delta of 1e-6 where it pays; bars in brackets.",
             bars(delta),
+            groups(delta),
             losses(delta),
             each(delta),
             differences(delta),
         ]
-    if first[0]:
-        parts.append(first_time(first[0], first[1]))
+    if scorings:
+        parts.append(earlier(scorings))
+    if curve:
+        parts.append(limits(curve))
     if wide and "privpgd" in wide:
         parts += [
             "## Beside PrivPGD",
@@ -181,7 +245,7 @@ def numbers(
             privpgd(wide_delta),
             f"Measured by `make bench-wide` on {cpu['cores']} cores ({cpu['cpu']}), commit {wide_delta['commit']}.",
         ]
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def scored(result: Row) -> str:
@@ -189,28 +253,28 @@ def scored(result: Row) -> str:
     counts: dict[str, int] = {}
     for row in result["rivals"]:
         counts[f"{row['method']} of {row['rival']}"] = counts.get(f"{row['method']} of {row['rival']}", 0) + row["runs"]
-    return "\n\n".join(
-        [
-            "## Held-out tables",
-            "Geometric means over the tables of ratios to the best of MST and AIM, metric by metric; in brackets what "
-            "we set out to reach, bold where it is missed.",
-            bars(result),
-            f"Peak memory of ours: {result['peak_mb']:.0f} MB. Complete runs of rivals: "
-            + ", ".join(f"{name} {count}" for name, count in counts.items())
-            + ".",
-            "## Where we lose",
-            losses(result),
-            "Every table; bold where the best rival is ahead:",
-            each(result),
-            "## What models learn",
-            "Bold where ours is more than .02 below the best rival's; R2 below 0 counts as 0.",
-            differences(result),
-            models(result),
-            "## Runs of rivals without a result",
-            stopped(result),
-            f"Measured by `make bench-held-out` on {cpu['cores']} cores ({cpu['cpu']}), commit {result['commit']}.",
-        ]
-    )
+    parts = [
+        "## Held-out tables",
+        "Geometric means over the tables of ratios to the best of MST and AIM, metric by metric; in brackets what "
+        "we set out to reach, bold where it is missed.",
+        bars(result),
+        groups(result),
+        f"Peak memory of ours: {result['peak_mb']:.0f} MB. Complete runs of rivals: "
+        + ", ".join(f"{name} {count}" for name, count in counts.items())
+        + ".",
+        "## Where we lose",
+        losses(result),
+        "Every table; bold where the best rival is ahead:",
+        each(result),
+        "## What models learn",
+        "Bold where ours is more than .02 below the best rival's; R2 below 0 counts as 0.",
+        differences(result),
+        models(result),
+        "## Runs of rivals without a result",
+        stopped(result),
+        f"Measured by `make bench-held-out` on {cpu['cores']} cores ({cpu['cpu']}), commit {result['commit']}.",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def line(result: Row) -> str:

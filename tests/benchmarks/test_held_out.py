@@ -178,3 +178,30 @@ def test_the_page_says_what_was_missed():
     assert "not finished within 30 CPU minutes" in page
     assert "1-way total variation 3.00" in wide_page.line(result)
     assert "not been scored" in wide_page.numbers(None, None)
+
+
+def test_the_page_shows_smaller_and_larger_tables_by_themselves():
+    ours = [run(name, epsilon) for name in ("anger", "food") for epsilon in (0.1, 1, 4)]
+    rivals = [rival("MST", name, epsilon) for name in ("anger", "food") for epsilon in (0.1, 1, 4)]
+    ratios = held_out.ratios(ours, rivals)
+    for row in ratios:
+        row["tv2"] = {"anger": 0.5, "food": 2.0}.get(row["table"], 1.0)
+    result = {"ratios": ratios, "bars": {str(epsilon): bars for epsilon, bars in held_out.BARS.items()}}
+    said = wide_page.groups(result)
+    small, large = said.split("larger")
+    assert "The 1 smaller tables (anger)" in small
+    assert " 0.50 (0.92)" in small
+    assert "**2.00** (0.92)" in large
+    assert wide_page.groups(wide_page.part(result, {"anger"})) == ""
+
+
+def test_the_curve_has_a_line_for_each_epsilon_and_promise():
+    rows = [
+        {"table": name, "delta": delta, "epsilon": epsilon} | dict.fromkeys(held_out.ERRORS, value / epsilon)
+        for name, value in (("adult", 1.0), ("movies", 4.0))
+        for delta in ("0", "1e-6")
+        for epsilon in held_out.CURVE
+    ]
+    said = wide_page.limits({"rows": rows, "commit": "abc"})
+    assert said.count("| pure |") == said.count("| with a delta of 1e-6 |") == len(held_out.CURVE)
+    assert "| pure | 1 | 2.00 | 2.00 | 2.00 | 2.00 | 1.0 | 4.0 |" in said

@@ -63,6 +63,23 @@ def test_files_do_not_list_pairs(all_agree, tmp_path) -> None:
         pm.load(tmp_path / "y")
 
 
+def test_agreements_of_columns_of_few_values_are_read_again(tmp_path) -> None:
+    """There are more pairs of columns than cells of columns: they were not counted, and the file could not be read."""
+    table = np.random.default_rng(1).integers(0, 2, (20_000, 20)).astype(float)
+    mechanism = ColumnTree(Product([Categories(2)] * 20), Privacy(1, "replace"))
+    release = mechanism.release(ArraySource(table, width=20, threads=1), Key.insecure(3))
+    assert release.plan.agreement_pairs == 190, "the usual tuning buys them"
+    release.save(tmp_path / "x")
+    assert (pm.load(tmp_path / "x").agreements.noisy == release.agreements.noisy).all()
+
+
+@pytest.mark.parametrize("pairs", [10**9, -1, "190", True, None, 2.5, []])
+def test_numbers_of_agreements_that_nobody_has_are_refused(all_agree, tmp_path, pairs) -> None:
+    edited(all_agree, tmp_path / "x", lambda header, _: header["plan"].update(agreement_pairs=pairs))
+    with pytest.raises(ReleaseFileError):
+        pm.load(tmp_path / "x")
+
+
 def test_agreements_of_an_older_kind_are_refused(all_agree, tmp_path) -> None:
     """Their budget was that of each, with noise of its own: read as one for all it would be another promise."""
     edited(

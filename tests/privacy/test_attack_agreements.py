@@ -16,8 +16,7 @@ from privmeasure.mechanisms import ColumnTree
 from privmeasure.mechanisms.choice import AGREEMENTS, PART
 from privmeasure.model.agreements import MOST_FOLLOWED, Agreements, surprising_tables
 from privmeasure.noise.entropy import Key
-from privmeasure.plans.column_schedule import MOST_AGREED
-from privmeasure.plans.columns import MOST_COLUMNS
+from privmeasure.plans.columns import MOST_AGREED, MOST_COLUMNS, ColumnPlan
 from privmeasure.plans.tuning import EXTRA_LIMIT, TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.releases import files
@@ -63,6 +62,23 @@ def test_files_do_not_list_pairs(all_agree, tmp_path) -> None:
         pm.load(tmp_path / "y")
 
 
+def test_agreements_of_columns_of_few_values_are_read_again(tmp_path) -> None:
+    """There are more pairs of columns than cells of columns: they were not counted, and the file could not be read."""
+    table = np.random.default_rng(1).integers(0, 2, (20_000, 20)).astype(float)
+    mechanism = ColumnTree(Product([Categories(2)] * 20), Privacy(1, "replace"))
+    release = mechanism.release(ArraySource(table, width=20, threads=1), Key.insecure(3))
+    assert release.plan.agreement_pairs == 190, "the usual tuning buys them"
+    release.save(tmp_path / "x")
+    assert (pm.load(tmp_path / "x").agreements.noisy == release.agreements.noisy).all()
+
+
+@pytest.mark.parametrize("pairs", [10**9, -1, "190", True, None, 2.5, []])
+def test_numbers_of_agreements_that_nobody_has_are_refused(all_agree, tmp_path, pairs) -> None:
+    edited(all_agree, tmp_path / "x", lambda header, _: header["plan"].update(agreement_pairs=pairs))
+    with pytest.raises(ReleaseFileError):
+        pm.load(tmp_path / "x")
+
+
 def test_agreements_of_an_older_kind_are_refused(all_agree, tmp_path) -> None:
     """Their budget was that of each, with noise of its own: read as one for all it would be another promise."""
     edited(
@@ -79,6 +95,24 @@ def test_very_wide_tables_have_no_agreements() -> None:
     for columns, agreed in ((MOST_AGREED, True), (MOST_AGREED + 1, False)):
         plan = ColumnTree(Product([Categories(2)] * columns), Privacy(10, "add-remove")).plan(10**9)
         assert (plan.agreement_pairs > 0) == agreed
+
+
+def test_plans_of_very_wide_tables_with_agreements_are_refused() -> None:
+    """All pairs of 4,096 columns, which a file of a few megabytes can list, took minutes and gigabytes to compare."""
+    for columns in (MOST_AGREED, MOST_AGREED + 1):
+        plan = ColumnTree(Product([Categories(2)] * columns), Privacy(10, "add-remove")).plan(100)
+        agreed = replace(
+            plan,
+            tree_budget=plan.tree_budget / 2,
+            agreement_pairs=plan.all_pairs,
+            agreements_budget=plan.tree_budget / 2,
+        )
+        assert ColumnPlan.from_json(plan.to_json()) == plan
+        if columns <= MOST_AGREED:
+            assert ColumnPlan.from_json(agreed.to_json()) == agreed
+        else:
+            with pytest.raises(ReleaseFileError):
+                ColumnPlan.from_json(agreed.to_json())
 
 
 def test_wide_tables_follow_the_agreements_that_differ_most() -> None:

@@ -6,11 +6,13 @@ columns     a tree of counts of every column   Lap_Z(D / e) a level, e the level
 ranks       nothing: groups of released cells                                              0
 selection   a whole-number score of each pair  one-sided geometric, scale 2 D / e_s        e_s a round
 pairs       the table of each chosen pair      Lap_Z(D / e_t) or Lap_Z(D / e_x)            e_t or e_x a pair
+agreements  a sum of signs for every pair      for rows of signs, scale D / e_a            e_a for all pairs
 the rest    nothing: columns/                                                              0
 
 D is `Privacy.sensitivity`: in a partition of all possible rows a person changes the counts by at most D in l_1
-(rows_per_person rows come or go; under "replace" each leaves one cell and enters another). Every partition is fixed by
-public values and earlier releases, so the steps compose adaptively and their prices add up: docs/proofs/selection.md.
+(rows_per_person rows come or go; under "replace" each leaves one cell and enters another), and the sums of signs by D
+rows that come or go. Every partition is fixed by public values and earlier releases, so the steps compose adaptively
+and their prices add up: docs/proofs/selection.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -13,7 +13,7 @@ from privmeasure.domains import Categories, Domain, Finite, Nullable
 from privmeasure.domains.traits import finest_level
 from privmeasure.noise.law import LARGEST_SCALE, SMALLEST_SCALE, LawName, agreement_variance
 from privmeasure.plans.bounds import t2
-from privmeasure.plans.columns import agreement_scale, table_weight
+from privmeasure.plans.columns import MOST_AGREED, agreement_scale, table_weight
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.schedule import choose_depth, level_weights, split_budget
 from privmeasure.plans.tuning import Shares, Tuning
@@ -33,8 +33,6 @@ the guarantee, which does without what is further down. The larger share is take
 """
 COLUMN_PATIENCE = 1.2
 """How many times the least T2 of all ways to measure a column that of the way that is taken may be."""
-MOST_AGREED = 128
-"""Columns that may have agreements: their noise takes columns^3 steps, half a second here, and hides them beyond."""
 STATED, LISTED_STATED = 1.4, 1.25
 """How many times that least T2 the guarantee is, of a list of values the second, which has but one way.
 

@@ -28,6 +28,8 @@ from privmeasure.rounding import TINY
 
 MOST_COLUMNS = 4096
 """More columns are a mistake, or a hand-edited file."""
+MOST_AGREED = 128
+"""Columns that may have agreements: their noise takes columns^3 steps, half a second here, and hides them beyond."""
 MOST_PAIR_POWER = 0.9
 """Of cells in the weights of budgets: beyond, small tables would have more noise in all than large ones."""
 BUDGETS = ("size_budget", "round_budget", "tree_budget", "extra_budget", "agreements_budget")
@@ -287,7 +289,7 @@ class ColumnPlan:
             and (self.extra_pairs == 0 or self.tree_pairs == active - 1)
             and self.rounds in ((0,) if active <= 2 else (self.tree_pairs + self.extra_pairs,))
             and not (self.privacy.rows_are_public and self.size_budget > 0)
-            and self.agreement_pairs in (0, self.all_pairs)
+            and self.agreement_pairs in ((0, self.all_pairs) if active <= MOST_AGREED else (0,))
             and self.law == self.privacy.law
             and self.spent <= self.privacy.budget
         ):

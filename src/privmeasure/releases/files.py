@@ -14,6 +14,7 @@ Whatever is read is checked before memory is taken. A file that is damaged, edit
 import json
 from collections.abc import Sequence
 from itertools import pairwise
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def _header(path: str | Path, file: Any) -> dict[str, Any]:
 
 
 def _most_cells(header: dict[str, Any]) -> int:
-    """Return how many cells a file may list: no more than its plan has cells or rows, and the noisy levels."""
+    """Return how many cells a file may list: those of its plan, or its rows, and all noisy numbers."""
     plan, parts = header.get("plan"), header.get("parts")
     columns = plan.get("columns", [plan]) if isinstance(plan, dict) else [plan]
     total = sum(map(_plan_cells, columns if isinstance(columns, list) else [plan]))
@@ -155,12 +156,21 @@ def _most_cells(header: dict[str, Any]) -> int:
     total += sum(1 << level for _, level in noisy)
     shapes = [part.get("shape") for part in listed if part.get("kind") == "pair"]
     total += sum(_pair_cells(shape) for shape in shapes)
+    total += _agreed_pairs(plan)
     return min(total, LARGEST_ROWS + (1 << (DEEPEST_NOISY + 1)))
 
 
 def _plan_cells(plan: Any) -> int:
     numbers = [plan.get(name) for name in ("cells", "rows")] if isinstance(plan, dict) else []
     return min([LARGEST_ROWS, *(number for number in numbers if isinstance(number, int) and number >= 0)])
+
+
+def _agreed_pairs(plan: Any) -> int:
+    """Return how many agreements a plan says that a file lists: no more than its columns have pairs."""
+    match plan:
+        case {"columns": list(columns), "agreement_pairs": int(pairs)}:
+            return max(0, min(pairs, comb(len(columns), 2)))
+    return 0
 
 
 def _pair_cells(shape: Any) -> int:

@@ -79,6 +79,24 @@ def test_the_variance_is_what_plans_say(columns: int) -> None:
     assert agreement_variance(0, Fraction(0), LAPLACE) == 0
 
 
+def test_two_draws_share_no_position() -> None:
+    """Whole parts and fractions of either draw are at levels of their own: shared words would hardly be seen."""
+
+    class Listed(Key):
+        def words(self, *, part, level, cells, attempt=0):
+            read.add((part, level))
+            return super().words(part=part, level=level, cells=cells, attempt=attempt)
+
+    for level in (1, 3):
+        read = set[tuple[int, int]]()
+        key = Listed(bytes(32), private=False)
+        list(RandomCorrelations(4, key, part=6, level=level).brackets(Fraction(1), 2))
+        assert read == {(6, level), (6, level + 1)}
+    read = set()
+    sign_noise(4, Fraction(1), Listed(bytes(32), private=False), part=6)
+    assert read == {(6, level) for level in (1, 2, 3, 4)}
+
+
 def test_intervals_hold_the_number_and_shrink_around_it() -> None:
     draw = RandomCorrelations(6, Key.insecure(7), part=0, level=1)
     scale = Fraction(12345, 7)

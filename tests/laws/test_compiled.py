@@ -168,6 +168,7 @@ def test_threads_that_would_wait_for_the_lock_are_not_used(loops):
     for on, most in ((False, compiled.MOST_PLAIN), (True, 99)):
         switch(on)
         assert [compiled.useful_threads(threads, 1000) for threads in (1, 99)] == [1, most]
+        assert compiled.useful_threads(99, 10**8) == (99 if on else 10**8 // compiled.ROWS_OF_ONE)
 
 
 def test_sorted_codes_are_counted_like_others():

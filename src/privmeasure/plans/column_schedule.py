@@ -164,10 +164,10 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
 
 def _agreement_share(k: int, privacy: Privacy, budget: Fraction, share: float, rows: int, tuning: Tuning) -> float:
     """Return the part of a budget for the agreements of k columns: the share that is given, or none."""
-    if not 3 <= k <= MOST_AGREED:
+    if share == 0 or not 3 <= k <= MOST_AGREED:
         return 0.0
     pairs = math.comb(k, 2)
-    scale = agreement_scale(pairs, privacy, budget * Fraction(share)) if share else LARGEST_SCALE + 1
+    scale = agreement_scale(pairs, privacy, budget * Fraction(share))
     enough = math.sqrt(agreement_variance(pairs, scale, privacy.law)) * tuning.agreement_rows <= rows
     return share if enough and scale <= LARGEST_SCALE else 0.0
 

@@ -100,8 +100,8 @@ MARGINS: list[Margins] = [
 class TrueMargins(TruePairs):
     """A wrong mechanism: what is expected of a pair comes from its true margins."""
 
-    def _independent(self, t):
-        table = self._true(t, self._score_sides).astype(float)
+    def _expected(self, t, sides, sample):
+        table = self._true(t, sides).astype(float)
         return np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
 
 

@@ -12,7 +12,8 @@ so the loss of every scripted transcript is known. Scripts are a representative 
 either side, where losses are largest, and random ones among the counts. The rule of the winner and the noise itself are
 checked in test_column_tree_enumeration.py.
 
-Four columns of two values: with three columns only one pair is left for the second layer, and nothing to choose.
+Four columns of two values: with three columns only one pair is left for the second layer, and nothing to choose. For
+the choice of resolutions, three columns of three values, of which the usual tables pack two together.
 """
 
 from collections.abc import Iterator
@@ -27,9 +28,11 @@ import pytest
 from privmeasure.domains import Categories, Product
 from privmeasure.mechanisms import ColumnTree, choice, tree
 from privmeasure.mechanisms import columns as column_tree
+from privmeasure.mechanisms.choice import worth
 from privmeasure.model import graph as model
 from privmeasure.model.agreements import agreement_of
 from privmeasure.noise.entropy import Key
+from privmeasure.plans import column_schedule
 from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
@@ -38,6 +41,7 @@ from reference.total import noisy_total
 
 COLUMNS, EPSILON = 4, 8
 ROWS = list(product(range(2), repeat=COLUMNS))
+SHAPED_COLUMNS, SHAPED_ROWS = 3, list(product(range(3), repeat=3))
 ROUNDING = 1e-9
 RELATIONS = ["add-remove", "replace"]
 
@@ -54,19 +58,27 @@ TABLES: list[Table] = [
 ]
 
 
+SHAPED_TABLES: list[Table] = [
+    ((0, 0, 0),),
+    ((0, 1, 2), (1, 0, 2), (2, 2, 0)),
+    ((0, 0, 0),) * 4 + ((1, 1, 1),) * 3 + ((2, 2, 2),) * 2,
+]
+
+
 def neighbours_of(table: Table, relation: str, people: int, every: int = 1) -> Iterator[Table]:
     """All tables in which one person's rows are added, or replaced: the first ones. Of two new rows, every so many."""
     for rows in range(1, people + 1):
         rest = table if relation == "add-remove" else table[rows:]
         if relation == "add-remove" or rows <= len(table):
-            for new in list(combinations_with_replacement(ROWS, rows))[:: -every if rows > 1 else 1]:
+            possible = ROWS if len(table[0]) == COLUMNS else SHAPED_ROWS
+            for new in list(combinations_with_replacement(possible, rows))[:: -every if rows > 1 else 1]:
                 yield (*rest, *new)
 
 
 # ------------------------------------------------------------------------------------------------- scripts
 
 
-ACROSS = {2: (2, 4), 4: (9, 0, 0, -4)}
+ACROSS = {2: (2, 4), 3: (2, 4, 1), 4: (9, 0, 0, -4), 9: (9, 0, 0, 0, -4, 0, 0, 0, 1)}
 """Noisy counts of a column and of a table that tell most about rows of zeros that become rows of ones.
 
 The heavier value of a category is its first rank cell: here the ones."""
@@ -106,6 +118,8 @@ class Transcript:
     """Scores, scripted winner, scale."""
     layers: int = 0
     """Rounds of the first layer."""
+    shapes: list[tuple[tuple[int, ...], int, Fraction]] = field(default_factory=list)
+    """The same as `rounds` for the resolutions of tables."""
     signs: list[tuple[list[int], Fraction]] = field(default_factory=list)
     """Agreements of all pairs, and the scale of the noise for rows of signs."""
 
@@ -114,14 +128,26 @@ class Stage:
     """Plays scripts to tables by the real release, and remembers what it saw."""
 
     def __init__(
-        self, patch: pytest.MonkeyPatch, relation: str, people: int, *, true_model: bool, part: bool, agreed: bool
+        self,
+        patch: pytest.MonkeyPatch,
+        relation: str,
+        people: int,
+        *,
+        true_model: bool,
+        part: bool,
+        agreed: bool,
+        shaped: bool = False,
     ) -> None:
         # part of a tree is what few rows buy of five columns and more; pairs beyond a tree are what many rows buy
         few = {"fewest_pairs": Fraction(1, 2), "narrow_pairs": 1}
         many = {"least_rows": 1e-6, "selection_share": 0.03}
         some = {**many, "most_extra": 0.25, "agreement_share": 0.1, "agreement_rows": 1e-6}
-        tuning = replace(TUNED, **(few if part else some if agreed else many))
-        self.tool = ColumnTree(Product([Categories(2)] * COLUMNS), Privacy(EPSILON, relation, people), tuning=tuning)
+        finer = {**many, "selection_share": 0.4, "columns_share": (0.2, 0.2, 0.2), "finer_clear": 1e-3}
+        finer |= {"tree_rows": 1e6, "extra_rows": 1e6}
+        tuning = replace(TUNED, **(few if part else some if agreed else finer if shaped else many))
+        columns = [Categories(3)] * SHAPED_COLUMNS if shaped else [Categories(2)] * COLUMNS
+        patch.setattr(column_schedule, "LONG_LIST", 2)
+        self.tool = ColumnTree(Product(columns), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}
         for module in (tree, choice):
             patch.setattr(module, "add_noise", self._noise)
@@ -129,7 +155,7 @@ class Stage:
         patch.setattr(choice, "noisy_max", self._winner)
         patch.setattr(choice, "agreement_of", self._agreement)
         patch.setattr(choice, "sign_noise", self._signs)
-        self.pairs = (2, 0, 0) if part else (3, 1, 6) if agreed else (3, 3, 0)
+        self.pairs = (2, 0, 0) if part else (3, 1, 6) if agreed else (2, 1, 0) if shaped else (3, 3, 0)
         if true_model:
             patch.setattr(model, "pair_table", self._true_table)
 
@@ -139,9 +165,11 @@ class Stage:
         return noisy.copy()
 
     def _winner(self, scores, *, privacy, budget, key, round_):
-        assert round_ == len(self.transcript.rounds)
         won = self.script.winner(round_, len(scores))
-        self.transcript.rounds.append((tuple(scores.tolist()), won, 2 * privacy.sensitivity / budget))
+        plan = self.tool.plan(3)
+        chosen = self.transcript.shapes if round_ >= plan.rounds else self.transcript.rounds
+        assert round_ >= plan.rounds + len(chosen) if chosen is self.transcript.shapes else round_ == len(chosen)
+        chosen.append((tuple(scores.tolist()), won, 2 * privacy.sensitivity / budget))
         return won
 
     def _agreement(self, table, first, second):
@@ -161,8 +189,9 @@ class Stage:
         name = (tuple(sorted(table)), script)
         if name not in self.seen:
             self.script, self.transcript, self.products = script, Transcript(), []
-            points = np.array(table, float).reshape(-1, COLUMNS)
-            release = self.tool.release(ArraySource(points, width=COLUMNS, threads=1), Key.insecure(1))
+            width = len(self.tool.domain.factors)
+            points = np.array(table, float).reshape(-1, width)
+            release = self.tool.release(ArraySource(points, width=width, threads=1), Key.insecure(1))
             self.transcript.layers = release.plan.tree_pairs
             plan = release.plan
             assert (plan.tree_pairs, plan.extra_pairs, plan.agreement_pairs) == self.pairs
@@ -216,7 +245,9 @@ def loss(one: Transcript, two: Transcript, factor: Fraction = Fraction(1)) -> fl
         assert np.array_equal(y, same)
         exact += int(np.abs(y - d).sum() - np.abs(y - c).sum()) / (factor * scale)
     total = float(exact)
-    for (s, won, scale), (t, same, scale_of_other) in zip(one.rounds, two.rounds, strict=True):
+    for (s, won, scale), (t, same, scale_of_other) in zip(
+        one.rounds + one.shapes, two.rounds + two.shapes, strict=True
+    ):
         assert (won, scale) == (same, scale_of_other)
         total += float(law_of(s, factor * scale)[won] - law_of(t, factor * scale)[won])
     return total
@@ -231,20 +262,22 @@ def played(
     true_model: bool = False,
     part: bool = False,
     agreed: bool = False,
+    shaped: bool = False,
     at_length: bool = False,
 ) -> list[tuple[Transcript, Transcript, int]]:
     """Transcripts of neighbouring tables by the same scripts, and the sensitivity that the mechanism counts with.
 
     `differ` is how many rows per person really has; without it, as many as were promised. With `part`, the pairs are
-    those that few rows buy: part of a tree. With `agreed`, all pairs have agreements.
+    those that few rows buy: part of a tree. With `agreed`, all pairs have agreements, with `shaped` resolutions are
+    chosen.
     """
     few = people > 1 or true_model or differ or agreed
-    scripts, base = FEW if few else SCRIPTS, TABLES
+    scripts, base = FEW if few else SCRIPTS, SHAPED_TABLES if shaped else TABLES
     if at_length:
         base = [table for rows in (1, 2) for table in product(ROWS, repeat=rows)]
     result = []
     with pytest.MonkeyPatch.context() as patch:
-        stage = Stage(patch, relation, people, true_model=true_model, part=part, agreed=agreed)
+        stage = Stage(patch, relation, people, true_model=true_model, part=part, agreed=agreed, shaped=shaped)
         for script, table in product(scripts, base):
             one = stage.play(table, script)
             for other in neighbours_of(table, relation, differ or people, every=9):
@@ -258,6 +291,16 @@ def worst_round(found, *, layer: int, factor: Fraction = Fraction(1)) -> float:
     for one, two, sensitivity in found:
         cut = slice(one.layers) if layer == 1 else slice(one.layers, None)
         for (s, _, scale), (t, _, _) in zip(one.rounds[cut], two.rounds[cut], strict=True):
+            ratio = np.abs(law_of(s, factor * scale) - law_of(t, factor * scale)).max()
+            worst = max(worst, float(ratio * scale / (2 * sensitivity)))
+    return worst
+
+
+def worst_shape(found, factor: Fraction = Fraction(1)) -> float:
+    """The largest log-ratio of a resolution, given the earlier transcript, over the budget of its choice."""
+    worst = 0.0
+    for one, two, sensitivity in found:
+        for (s, _, scale), (t, _, _) in zip(one.shapes, two.shapes, strict=True):
             ratio = np.abs(law_of(s, factor * scale) - law_of(t, factor * scale)).max()
             worst = max(worst, float(ratio * scale / (2 * sensitivity)))
     return worst
@@ -315,6 +358,32 @@ def test_agreements_alone_cost_at_most_their_budget_and_all_of_it(relation, peop
     found = played(relation, people, agreed=True)
     rows = [(sign_loss(one, two) * float(one.signs[0][1]), sensitivity) for one, two, sensitivity in found]
     assert max(number / sensitivity for number, sensitivity in rows) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("relation", "people"), CASES)
+def test_resolutions_cost_at_most_their_budget_and_a_whole_transcript_epsilon(relation, people):
+    """Two usual tables and a finer one, or any other mixture, as scripts have it: 6 or 9 cells."""
+    found = played(relation, people, shaped=True)
+    assert max(len(one.shapes) for one, _, _ in found) == 3
+    assert {won for one, _, _ in found for _, won, _ in one.shapes} == {0, 1}
+    assert {len(c) for one, _, _ in found for c, _, _ in one.counts[-3:]} >= {6, 9}
+    assert worst_shape(found) <= 1 + ROUNDING
+    assert worst_transcript(found) <= 1 + ROUNDING
+    if (relation, people) == ("add-remove", 1):
+        assert worst_shape(found) == pytest.approx(1), "all of the budget of a choice"
+        assert worst_transcript(found, HALF) > 1.2
+
+
+def test_what_is_worth_twice_as_much_for_every_row_is_a_violation():
+    """A wrong mechanism: a row changes the worth of a finer table by two, and that of the usual one by as much less."""
+
+    def twice(true, expected, noise, *, clear):
+        return (2 if true.size == 9 else -2) * worth(true, expected, 0.1, clear=0.1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choice, "worth", twice)
+        found = played.__wrapped__("add-remove", shaped=True)
+    assert worst_shape(found) > 1.2
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -6,7 +6,9 @@ below 0 is thrown away and the next position is read, so every candidate's noise
 key and of positions alone. It has half the variance of Laplace noise of the same scale.
 """
 
+import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,14 +19,14 @@ from privmeasure.domains import Floats
 from privmeasure.mechanisms.exponential import exponential_choice
 from privmeasure.mechanisms.tree import add_noise
 from privmeasure.model.agreements import Agreements, agreement_of, two_halves
-from privmeasure.model.graph import Model
+from privmeasure.model.graph import Model, RankCells
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, merge_groups, rank
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import LEVELS, Key
 from privmeasure.noise.law import LAPLACE, Law
 from privmeasure.noise.signs import sign_noise
-from privmeasure.plans.column_schedule import table_sides
+from privmeasure.plans.column_schedule import finer_sides, table_sides
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.tuning import Tuning
 from privmeasure.privacy import Privacy
@@ -44,8 +46,15 @@ BESIDE = 3
 
 Fewer may all be consequences of the target, such as a cause of death; more leave fewer pairs for each.
 """
+LIKELY = 0.7
+"""How many scales of the noise of a choice a finer table must be worth more than the usual one."""
+FALSE_ALARM = 0.3
+"""What a cell of noise alone adds to a table after all, over its part beyond what is clear: of empty cells few stay."""
 MODEL_SEED = 0
 """Of that sample: fixed and public, so that it is a function of released values."""
+
+Table = tuple[int, tuple[int, int]]
+"""A pair of columns, by its place among all pairs, and the most groups of the two in its table."""
 
 
 def noisy_max(
@@ -109,6 +118,23 @@ def score(true: NDArray[np.int64], expected: NDArray[np.float64]) -> int:
     return int(np.abs(true - public).sum()) - usual
 
 
+def worth(true: NDArray[np.int64], expected: NDArray[np.float64], noise: float, *, clear: float) -> int:
+    """Return what is clearly told by a table with noise, of what is not expected: a whole number, PRIVATE.
+
+    Of every cell what it is off, beyond `clear` times the size of its noise and what sampling alone would add. Cells
+    that are as expected count nothing, however many there are: a fine table of columns that nearly determine each other
+    is worth more than a coarse one, a fine table of columns that hardly do is worth nothing.
+
+    Notation:   c true counts, E expected counts
+                worth = sum max(|c - round(E)| - round(clear noise + min(E, 0.8 sqrt(E))), 0) - a public number
+    Guarantee:  privacy   each term changes by no more than its count does, so the sum by at most D, whatever E is
+    """
+    public = np.rint(expected).astype(np.int64)
+    usual = np.rint(clear * noise + np.minimum(expected, USUAL * np.sqrt(expected))).astype(np.int64)
+    alarms = round(FALSE_ALARM * math.exp(-clear) * noise * expected.size)
+    return int(np.maximum(np.abs(true - public) - usual, 0).sum()) - alarms
+
+
 class RankedColumn:
     """The rank cells of one released column, and coarser groups of them: public."""
 
@@ -162,10 +188,13 @@ class TruePairs:
         plan = self._plan
         small = [self._true(t, self._score_sides) for t in range(len(self._names))] if plan.rounds else []  # PRIVATE
         tree = self._tree(small, key)
-        pairs = self._measured(tree, 0, plan.tree_budget, key, 0)
+        pairs = self._measured(self._shaped(tree, 0, None, key, 0), plan.tree_budget, key, 0)
         if plan.extra_pairs:
-            extra = self._extra(small, tree, pairs, key)
-            pairs += self._measured(extra, 1, plan.extra_budget, key, len(tree))
+            model = Model.of_pairs([column.margin for column in self._columns], pairs, plan.rows)
+            sample = model.sample(min(plan.rows, MODEL_ROWS), np.random.default_rng(MODEL_SEED))
+            extra = self._extra(small, tree, model, sample, key)
+            shaped = self._shaped(extra, 1, sample, key, len(tree))
+            pairs += self._measured(shaped, plan.extra_budget, key, len(tree))
         return tuple(pairs)
 
     def agreements(self, key: Key) -> Agreements | None:
@@ -200,7 +229,12 @@ class TruePairs:
         plan = self._plan
         if not plan.rounds:
             return list(range(plan.tree_pairs))  # two columns: one pair, nothing to choose
-        scores = np.array([score(true, self._independent(t)) - self._price(t, 0) for t, true in enumerate(small)])
+        scores = np.array(
+            [
+                score(true, self._expected(t, self._score_sides, None)) - self._price(t, 0)
+                for t, true in enumerate(small)
+            ]
+        )
         first, second = np.array(self._names).T
         component, tree = np.arange(len(self._columns)), list[int]()
         while len(tree) < plan.tree_pairs:
@@ -211,24 +245,21 @@ class TruePairs:
         return tree
 
     def _extra(
-        self, small: Sequence[NDArray[np.int64]], tree: Sequence[int], pairs: Sequence[Pair], key: Key
+        self,
+        small: Sequence[NDArray[np.int64]],
+        tree: Sequence[int],
+        model: Model,
+        sample: Sequence[RankCells],
+        key: Key,
     ) -> list[int]:
         """Return further pairs, whose tables are far from what the tree says of them, by noisy maxima.
 
         What is expected is counted in a sample of the model of the released tree: public, with a public seed. So a
         person changes each score by at most D here as well.
         """
-        margins, rows = [column.margin for column in self._columns], self._plan.rows
-        count = min(rows, MODEL_ROWS)
-        model = Model.of_pairs(margins, pairs, rows)
-        cells = model.sample(count, np.random.default_rng(MODEL_SEED))
-        sample = [
-            column.groups(self._score_sides[0])[0].astype(np.uint16).take(cell)
-            for column, cell in zip(self._columns, cells, strict=True)
-        ]
         scores = np.array(
             [
-                score(small[t], self._sampled(t, sample) * (rows / count)) - self._price(t, 1)
+                score(small[t], self._expected(t, self._score_sides, sample)) - self._price(t, 1)
                 for t in range(len(self._names))
             ]
         )
@@ -241,6 +272,41 @@ class TruePairs:
             extra.append(t)
             left[t] = False
         return extra
+
+    def _shaped(
+        self, chosen: Sequence[int], layer: int, sample: Sequence[RankCells] | None, key: Key, first: int
+    ) -> list[Table]:
+        """Return the chosen pairs, each with the sides of its table: usual ones, or finer ones that tell more.
+
+        Which of the two is a noisy maximum of what they are worth: PRIVATE, and a person changes each by at most D
+        (`worth`). Where both tables pack the values of lists alike, nothing is read and nothing chosen: all that the
+        plan has for these pairs, (pairs e_z), is for the others. Noise is no reason for a finer table: it must be worth
+        more by what noise is likely to add, a public number.
+        """
+        plan, usual, finer = self._plan, self._sides, self._finer_sides
+        open_ = [t for t in chosen if plan.shape_budget and self._tells_apart(t, usual(t, layer), finer(t, layer))]
+        found = list[Table]()
+        for place, t in enumerate(chosen, first):
+            won = 0
+            if t in open_:
+                budget = plan.shape_budget * len(chosen) / len(open_)
+                values = [self._worth(t, sides, layer, sample) for sides in (usual(t, layer), finer(t, layer))]
+                values[1] -= round(LIKELY * float(plan.privacy.choice_scale(budget)))
+                won = self._winner(np.array(values), key, plan.rounds + place, budget)
+            found.append((t, (usual, finer)[won](t, layer)))
+        return found
+
+    def _tells_apart(self, t: int, usual: tuple[int, int], finer: tuple[int, int]) -> bool:
+        """Say whether a list of values has more groups in the finer table of a pair: public."""
+        groups = zip(self._names[t], self._groups(t, usual), self._groups(t, finer), strict=True)
+        return any(self._columns[j].listed and len(more) > len(few) for j, (_, few), (_, more) in groups)
+
+    def _worth(self, t: int, sides: tuple[int, int], layer: int, sample: Sequence[RankCells] | None) -> int:
+        """Return what a table of these sides would tell: PRIVATE, see `worth`."""
+        expected = self._expected(t, sides, sample)
+        scale, side = (self._plan.tree_scale, self._plan.extra_scale)[layer], self._plan.pair_sides[layer]
+        noise = float(scale) * (side * side / expected.size) ** self._plan.pair_power  # larger tables get more budget
+        return worth(self._true(t, sides), expected, noise, clear=self._tuning.finer_clear)
 
     def _among(
         self, able: NDArray[np.intp], chosen: int, wanted: int, beside: NDArray[np.bool_] | None = None
@@ -289,6 +355,13 @@ class TruePairs:
         cells, listed = (len(one.margin), len(two.margin)), (one.listed, two.listed)
         return table_sides(cells, listed, self._plan.pair_sides[layer], self._plan.list_room)
 
+    def _finer_sides(self, t: int, layer: int) -> tuple[int, int]:
+        """Return the same for its finer table: public."""
+        one, two = (self._columns[j] for j in self._names[t])
+        cells, listed = (len(one.margin), len(two.margin)), (one.listed, two.listed)
+        side, room = self._plan.pair_sides[layer], self._plan.list_room
+        return finer_sides(cells, listed, side, room, self._tuning.most_groups)
+
     def _true(self, t: int, sides: tuple[int, int]) -> NDArray[np.int64]:
         """Return the PRIVATE counts of a pair on public groups: sums of disjoint cells, so still a histogram."""
         (rows, _), (columns, _) = self._groups(t, sides)
@@ -299,47 +372,44 @@ class TruePairs:
         i, j = self._names[t]
         return self._counts[t].counts.reshape(len(self._columns[i].margin), len(self._columns[j].margin))
 
-    def _cells(self, t: int, layer: int) -> int:
+    def _cells(self, t: int, sides: tuple[int, int]) -> int:
         """Return how many cells the table of a pair has: public."""
-        (_, rows), (_, columns) = self._groups(t, self._sides(t, layer))
+        (_, rows), (_, columns) = self._groups(t, sides)
         return len(rows) * len(columns)
 
     def _price(self, t: int, layer: int) -> int:
         """Return what the noise of its table would take off a pair's worth: public."""
         scale = (self._plan.tree_scale, self._plan.extra_scale)[layer]
-        return round(self._tuning.noise_price * self._cells(t, layer) * scale)
+        return round(self._tuning.noise_price * self._cells(t, self._sides(t, layer)) * scale)
 
     @property
     def _score_sides(self) -> tuple[int, int]:
         side = min(self._plan.pair_sides[0], self._tuning.score_side)
         return side, side
 
-    def _independent(self, t: int) -> Floats:
-        """Return what released margins alone say of a pair: public."""
-        (_, rows), (_, columns) = self._groups(t, self._score_sides)
-        product: Floats = np.outer(rows, columns) / self._plan.rows
-        return product
+    def _expected(self, t: int, sides: tuple[int, int], sample: Sequence[RankCells] | None) -> Floats:
+        """Return what a sample of the model says of a pair, or without one released margins alone: public."""
+        (i, j), ((first, rows), (second, columns)) = self._names[t], self._groups(t, sides)
+        if sample is None:
+            product: Floats = np.outer(rows, columns) / self._plan.rows
+            return product
+        code = (first * len(columns)).astype(np.uint32).take(sample[i]) + second.astype(np.uint32).take(sample[j])
+        counted = np.bincount(code, minlength=len(rows) * len(columns)).reshape(len(rows), -1)
+        return np.asarray(counted * (self._plan.rows / len(code)), np.float64)
 
-    def _sampled(self, t: int, sample: Sequence[NDArray[np.uint16]]) -> Floats:
-        """Return how often a pair's groups occur in a sample of the model: public."""
-        (i, j), ((_, rows), (_, columns)) = self._names[t], self._groups(t, self._score_sides)
-        code = sample[i] * np.uint16(len(columns)) + sample[j]
-        return np.bincount(code, minlength=len(rows) * len(columns)).reshape(len(rows), -1).astype(np.float64)
-
-    def _measured(self, chosen: Sequence[int], layer: int, budget: Fraction, key: Key, first: int) -> list[Pair]:
+    def _measured(self, chosen: Sequence[Table], budget: Fraction, key: Key, first: int) -> list[Pair]:
         """Return the chosen pairs with noise, places from `first` on: (pairs * budget)-DP, as their budgets sum to it.
 
         Which budget a table gets follows from its cells and those of the others chosen: earlier releases fixed them.
         """
-        scales = self._plan.pair_scales(budget, [self._cells(t, layer) for t in chosen])
+        scales = self._plan.pair_scales(budget, [self._cells(*table) for table in chosen])
         places = range(first, first + len(chosen))
         return [
-            self._noisy(t, layer, scale, key, place) for t, scale, place in zip(chosen, scales, places, strict=True)
+            self._noisy(*table, scale, key, place) for table, scale, place in zip(chosen, scales, places, strict=True)
         ]
 
-    def _noisy(self, t: int, layer: int, scale: Fraction, key: Key, place: int) -> Pair:
+    def _noisy(self, t: int, sides: tuple[int, int], scale: Fraction, key: Key, place: int) -> Pair:
         """Return a chosen pair with noise: (D / scale)-DP, as its table changes by at most D in l_1."""
-        sides = self._sides(t, layer)
         (i, j), ((rows, _), (columns, _)) = self._names[t], self._groups(t, sides)
         true, part = self._true(t, sides), 1 + len(self._columns) + place  # PRIVATE; a part of the noise of its own
         noisy = add_noise(true.ravel(), 0, law_of(self._plan.law, scale), key, part, 1).reshape(true.shape)
@@ -348,3 +418,51 @@ class TruePairs:
     def __repr__(self) -> str:
         """Show nothing."""
         return "TruePairs(private)"
+
+
+def without_unused(
+    ranks: Sequence[Groups],
+    apart: Sequence[Groups],
+    pairs: Sequence[Pair],
+    agreements: Agreements | None,
+) -> tuple[tuple[Groups, ...], tuple[Pair, ...], Agreements | None]:
+    """Return ranks whose cells are those that some table or half tells apart, and tables and halves of these.
+
+    `apart[j]` numbers rank cells of column j: those with different numbers stay different too. A function of what was
+    released and of public facts. Drawing takes longer the more rank cells there are.
+    """
+    told = [[each, *([] if agreements is None else [agreements.halves[j]])] for j, each in enumerate(apart)]
+    for pair in pairs:
+        told[pair.first].append(pair.first_groups)
+        told[pair.second].append(pair.second_groups)
+    places, firsts = zip(*map(_together, told), strict=True)
+    return (
+        tuple(place[groups] for place, groups in zip(places, ranks, strict=True)),
+        tuple(
+            replace(
+                pair,
+                first_groups=pair.first_groups[firsts[pair.first]],
+                second_groups=pair.second_groups[firsts[pair.second]],
+            )
+            for pair in pairs
+        ),
+        agreements and replace(agreements, halves=tuple(map(np.take, agreements.halves, firsts))),
+    )
+
+
+def _together(told: Sequence[Groups]) -> tuple[Groups, Groups]:
+    """Return a new number for each of some cells, the same where all of these say the same, and one cell of each.
+
+    Numbers rise with the first of their cells.
+
+    Examples:
+        >>> _together([np.array([0, 0, 0, 1]), np.array([0, 1, 0, 0])])
+        (array([0, 1, 0, 2]), array([0, 1, 3]))
+    """
+    label = np.zeros(len(told[0]), np.int64)
+    for each in told:
+        label = np.unique(label * (int(each.max()) + 1) + each, return_inverse=True)[1].reshape(-1)
+    first = np.sort(np.unique(label, return_index=True)[1])
+    place = np.empty(len(first), np.int64)
+    place[label[first]] = np.arange(len(first))
+    return place[label], first

@@ -34,7 +34,7 @@ from privmeasure.estimates.linear import (
     total_estimate,
 )
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
-from privmeasure.mechanisms.choice import RankedColumn, TruePairs
+from privmeasure.mechanisms.choice import RankedColumn, TruePairs, without_unused
 from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
 from privmeasure.model.agreements import Agreements
 from privmeasure.model.pairs import Pair
@@ -192,6 +192,7 @@ class ColumnTree:
             tree_budget=pairs.tree_budget,
             extra_pairs=pairs.extra,
             extra_budget=pairs.extra_budget,
+            shape_budget=pairs.shape_budget,
             agreement_pairs=pairs.agreements,
             agreements_budget=pairs.agreements_budget,
             pair_sides=pairs.sides,
@@ -201,11 +202,12 @@ class ColumnTree:
             list_room=self.tuning.list_room if any(map(is_listed, varied)) else 1,
             pair_power=pairs.power,
             most_steps=MOST_STEPS,
-            memory_bytes=12 * pair_cells(varied, pairs.sides[0], self.tuning)  # 12 bytes per cell of every pair
+            memory_bytes=12  # bytes per cell of every pair
+            * pair_cells(varied, pairs.sides[0], self.tuning, finer=pairs.shape_budget > 0)
             + sum(column.memory_bytes for column in columns),
         )
         checked = [self.privacy.scale(split.size)] if split.size else []
-        checked += [plan.selection_scale, plan.tree_scale, plan.extra_scale, plan.agreement_scale]
+        checked += [plan.selection_scale, plan.shape_scale, plan.tree_scale, plan.extra_scale, plan.agreement_scale]
         for scale in [*checked, *(scale for column in columns for scale in column.scales)]:
             if scale:
                 check_scale(scale)  # before anything is spent
@@ -240,11 +242,18 @@ class ColumnTree:
         )
         side = max(1, plan.pair_sides[0])
         ranks = tuple(
-            self._ranks(j, column, rank_cells(self.spaces[j], side, self.tuning)) for j, column in enumerate(columns)
+            self._ranks(j, column, rank_cells(self.spaces[j], side, self.tuning, finer=plan.shape_budget > 0))
+            for j, column in enumerate(columns)
         )
         pairs, agreements = tuple[Pair, ...](), None
         if plan.tree_pairs:
             pairs, agreements = self._pairs(source, columns, ranks, plan, key, progress)
+        if plan.shape_budget:
+            kept = [
+                self._kept_apart(j, column, groups)
+                for j, (column, groups) in enumerate(zip(columns, ranks, strict=True))
+            ]
+            ranks, pairs, agreements = without_unused(ranks, kept, pairs, agreements)
         # The noisy tables are public too, and say something of the columns.
         total = best, 1 / sum(1 / v for _, v in known) if known else 0.0
         columns = tuple(
@@ -345,6 +354,19 @@ class ColumnTree:
             alone=missing_cell(column.domain, column.level),
             apart=self._masks(j, column),
         )
+
+    def _kept_apart(self, j: int, column: CellMeasure, groups: Groups) -> Groups:
+        """Return a number for every rank cell of a column: facts, and what is missing, tell different ones apart."""
+        cells, size = column.cells.view(np.int64), int(groups.max()) + 1
+        told = np.zeros(size, np.int64)
+        for inside in self._masks(j, column):
+            here = np.zeros(size, np.int64)
+            here[groups[cells]] = inside[cells]
+            told = np.unique(2 * told + here, return_inverse=True)[1].reshape(-1)
+        missing = missing_cell(self.spaces[j], column.level)
+        if missing is not None:
+            told[groups[missing]] = told.max() + 1
+        return told
 
     def _masks(self, j: int, column: CellMeasure) -> Sequence[Bools]:
         """Return the sets of cells of a column that facts tell apart."""

@@ -13,7 +13,7 @@ from privmeasure.domains import Categories, Domain, Finite, Nullable
 from privmeasure.domains.traits import finest_level
 from privmeasure.noise.law import LARGEST_SCALE, SMALLEST_SCALE, LawName, agreement_variance
 from privmeasure.plans.bounds import t2
-from privmeasure.plans.columns import MOST_AGREED, agreement_scale, table_weight
+from privmeasure.plans.columns import FINER, MOST_AGREED, agreement_scale, finest_cells, table_weight
 from privmeasure.plans.plan import Bound, Plan, RowsAre, tree_plan
 from privmeasure.plans.schedule import choose_depth, level_weights, split_budget
 from privmeasure.plans.tuning import Shares, Tuning
@@ -24,6 +24,9 @@ MOST_PAIR_CELLS = 1 << 24
 
 Tables of 2 by 2 are the smallest: beyond 2896 columns these are more, at most 2^25.
 """
+
+LONG_LIST = 16
+"""Values of a list up to which usual tables are good enough: a group has few of them, if any are packed at all."""
 
 RUNG_STEP, RUNG_SHARES = 4, (Fraction(1, 5), Fraction(2, 5))
 """How much further down a place or a group of columns may be measured, for which share of its budget.
@@ -150,7 +153,9 @@ def split_over(spaces: Sequence[Domain], privacy: Privacy, rows: int, *, buy_siz
     x = float(privacy.signal(privacy.budget / k, rows))
     fewer = tuning.usual_rows / max(x, 1.0)
     columns = _share(tuning.columns_share, tuning.columns_slope, fewer)
-    choice = tuning.selection_share if k > 2 else 0.0
+    choice = tuning.selection_share if k > 2 else 0.0  # of two columns, that of the resolution of a list alone
+    if k == 2 and any(is_listed(spaces[j]) and spaces[j].size(finest_level(spaces[j])) > LONG_LIST for j in weights):
+        choice = tuning.selection_share * float(tuning.shape_share)
     left = 1 - columns - choice
     agreed = _agreement_share(k, privacy, privacy.budget - size, min(tuning.agreement_share, left / 3), rows, tuning)
     wanted = {0: columns, 1: choice, 2: left - agreed, 3: agreed} if k > 1 else {0: 1.0}
@@ -189,6 +194,7 @@ class Pairs:
     extra_budget: Fraction
     sides: tuple[int, int]
     power: float = 0.0
+    shape_budget: Fraction = Fraction(0)
     agreements: int = 0
     agreements_budget: Fraction = Fraction(0)
 
@@ -226,19 +232,30 @@ def _plan_tables(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows:
     if tree > fewest and not _in_reach(privacy, split.selection / (2 * tree), split.pairs / tree):
         tree, extra = fewest, 0
     budget = split.pairs / (tree + extra * ratio)
-    each = budget, budget * ratio
     wanted = [
         math.isqrt(int(privacy.signal(e, rows) / r))
-        for e, r in zip(each, (tuning.tree_rows, tuning.extra_rows), strict=True)
+        for e, r in zip((budget, budget * ratio), (tuning.tree_rows, tuning.extra_rows), strict=True)
     ]
     side = most_groups(spaces, min(max(wanted[0], 2), tuning.most_groups), tuning)
+    shapes = split.selection * tuning.shape_share if k > 2 else split.selection
+    if not (
+        shapes
+        and has_finer(spaces, side, tuning)
+        and _in_reach(privacy, *(part / (2 * (tree + extra)) for part in (shapes, split.selection - shapes) if part))
+    ):
+        shapes = none
+    if k == 2 and not shapes:  # nothing to choose
+        budget += split.selection / (tree + extra * ratio)
+    each = budget, budget * ratio
     # however the cells of the tables come out: no budget is further from the mean than this
-    apart = Fraction(table_weight(tuning.list_room * side * side, tuning.pair_power), table_weight(1, 0.0))
+    cells = finest_cells(side, tuning.list_room) if shapes else tuning.list_room * side * side
+    apart = Fraction(table_weight(cells, tuning.pair_power), table_weight(1, 0.0))
     extremes = [privacy.scale(e * times) for e in each for times in (apart, 1 / apart)]
     return Pairs(
         tree=tree,
         extra=extra,
-        round_budget=split.selection / (tree + extra),
+        round_budget=(split.selection - shapes) / (tree + extra) if k > 2 else none,
+        shape_budget=shapes / (tree + extra),
         tree_budget=budget,
         extra_budget=each[1] if extra else none,
         sides=(side, min(max(wanted[1], 2), side) if extra else 0),
@@ -246,8 +263,8 @@ def _plan_tables(spaces: Sequence[Domain], privacy: Privacy, split: Split, rows:
     )
 
 
-def rank_cells(space: Domain, side: int, tuning: Tuning) -> int:
-    """Return the most rank cells of a column, for tables of `side` groups by `side`.
+def rank_cells(space: Domain, side: int, tuning: Tuning, *, finer: bool = False) -> int:
+    """Return the most rank cells of a column, for tables of `side` groups by `side`, or for `finer` ones too.
 
     A list of values may have more where its partner has fewer: a table of 4 by 64 has the cells of one of 16 by 16, and
     values that have no order lose all that tells them apart when they are packed together.
@@ -257,8 +274,12 @@ def rank_cells(space: Domain, side: int, tuning: Tuning) -> int:
         >>> from privmeasure.plans.tuning import TUNED
         >>> [rank_cells(space, 16, TUNED) for space in (Categories(100), Categories(1000), Box([(0, 1)]))]
         [100, 128, 16]
+        >>> [rank_cells(space, 8, TUNED, finer=True) for space in (Categories(1000), Box([(0, 1)]))]
+        [1000, 32]
     """
-    most = max(side, min(side * side // 2, tuning.longest_list)) if is_listed(space) else side
+    most = min(FINER * side, max(side, tuning.most_groups)) if finer else side
+    if is_listed(space):
+        most = max(most, tuning.longest_list if finer else min(side * side // 2, tuning.longest_list))
     return min(space.size(finest_level(space)), most)
 
 
@@ -281,6 +302,37 @@ def table_sides(cells: tuple[int, int], listed: tuple[bool, bool], side: int, ro
     return first, second
 
 
+def finer_sides(cells: tuple[int, int], listed: tuple[bool, bool], side: int, room: int, most: int) -> tuple[int, int]:
+    """Return the most groups of two columns in the finer table: `FINER` times as many on a side, `most` if not a list.
+
+    Examples:
+        >>> finer_sides((20, 1000), (True, True), 16, 2, 64), finer_sides((52, 64), (True, False), 8, 2, 64)
+        ((20, 409), (64, 32))
+    """
+    wide = min(FINER * side, max(side, most))
+    return table_sides(cells, listed, wide, max(1, finest_cells(side, room) // (wide * wide)))
+
+
+def has_finer(spaces: Sequence[Domain], side: int, tuning: Tuning) -> bool:
+    """Say whether the table of some pair packs values of a list together that a finer one would tell apart.
+
+    Short lists are no reason for them. Packed most is the list whose partner is longest. Tables of all pairs must stay
+    within reach.
+    """
+    kept = [rank_cells(space, side, tuning, finer=True) for space in spaces]
+    longest = sorted(range(len(spaces)), key=lambda j: -kept[j])
+    for i in (i for i in longest if is_listed(spaces[i]) and kept[i] > LONG_LIST):
+        for numbers in (False, True):
+            j = next((j for j in longest if j != i and is_listed(spaces[j]) is not numbers), None)
+            if j is None:
+                continue
+            pair, listed = (kept[i], kept[j]), (True, not numbers)
+            packed = table_sides(pair, listed, side, tuning.list_room)[0]
+            if packed < min(kept[i], finer_sides(pair, listed, side, tuning.list_room, tuning.most_groups)[0]):
+                return pair_cells(spaces, side, tuning, finer=True) <= MOST_PAIR_CELLS
+    return False
+
+
 def most_groups(spaces: Sequence[Domain], wanted: int, tuning: Tuning) -> int:
     """Return how many groups columns may have, so that the tables of all pairs stay within `MOST_PAIR_CELLS`.
 
@@ -293,9 +345,9 @@ def most_groups(spaces: Sequence[Domain], wanted: int, tuning: Tuning) -> int:
     return next((side for side in range(wanted, 2, -1) if pair_cells(spaces, side, tuning) <= MOST_PAIR_CELLS), 2)
 
 
-def pair_cells(spaces: Sequence[Domain], side: int, tuning: Tuning) -> int:
+def pair_cells(spaces: Sequence[Domain], side: int, tuning: Tuning, *, finer: bool = False) -> int:
     """Return the cells of the tables of all pairs of columns, on rank cells."""
-    kept = [rank_cells(space, side, tuning) for space in spaces]
+    kept = [rank_cells(space, side, tuning, finer=finer) for space in spaces]
     return (sum(kept) ** 2 - sum(size**2 for size in kept)) // 2
 
 

@@ -32,7 +32,11 @@ MOST_AGREED = 128
 """Columns that may have agreements: their noise takes columns^3 steps, half a second here, and hides them beyond."""
 MOST_PAIR_POWER = 0.9
 """Of cells in the weights of budgets: beyond, small tables would have more noise in all than large ones."""
-BUDGETS = ("size_budget", "round_budget", "tree_budget", "extra_budget", "agreements_budget")
+FINER = 4
+"""How many times as many groups on a side a finer table may have, and of a list of values many more."""
+FINEST_CELLS = 1 << 16
+"""Of one finer table, at most."""
+BUDGETS = ("size_budget", "round_budget", "shape_budget", "tree_budget", "extra_budget", "agreements_budget")
 """The fields of a plan that are parts of its budget."""
 DEEPEST_COLUMN = 22
 """The deepest level of a column: a file of finer cells would not be read again, nor would memory hold them."""
@@ -48,13 +52,14 @@ class ColumnPlan:
     own. A column with a single value costs nothing. `pair_sides` are the sides of a square table of the tree, and of an
     extra table: a column has at most so many groups of its values there, a list of values more where its partner has
     fewer, and `list_room` times as many on top of it. No table has more cells than these squares, or with a list
-    `list_room` times as many. Pairs of one kind share their budgets by (cells of their tables)^`pair_power`; e_t and
-    e_x are the means. Whole numbers are cut at equal parts of their range where they are at most `most_steps`.
+    `list_room` times as many. Where that packs values of a list together, each pair has its usual table or a finer one
+    (`finer_cells`), which e_z chooses. Pairs of one kind share their budgets by (cells of their tables)^`pair_power`;
+    e_t and e_x are the means. Whole numbers are cut at equal parts of their range where they are at most `most_steps`.
     `agreement_pairs` have one noisy number each (`Agreements`): all pairs of columns, or none.
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x,
-                e_a all agreements
-    Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x + e_a <= epsilon, exactly
+                e_z the resolution of each, e_a all agreements
+    Guarantee:  privacy   spent = e_0 + sum_j e_j + r e_s + t e_t + x e_x + (t + x) e_z + e_a <= epsilon, exactly
                 accuracy  each column's own; the tables of chosen pairs as they were measured (`pair_error`), in groups
                           of values; nothing for tables that were made consistent, for pairs that were not chosen, nor
                           for the joint distribution
@@ -81,6 +86,7 @@ class ColumnPlan:
     most_steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEPS)] = FEWER_STEPS
     agreement_pairs: Whole = 0
     agreements_budget: Fraction = Fraction(0)
+    shape_budget: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -134,10 +140,21 @@ class ColumnPlan:
             self.size_budget
             + sum((column.spent for column in self.columns), Fraction(0))
             + self.rounds * self.round_budget
+            + self.tables * self.shape_budget
             + self.tree_pairs * self.tree_budget
             + self.extra_pairs * self.extra_budget
             + self.agreements_budget
         )
+
+    @property
+    def tables(self) -> int:
+        """How many pairs have tables."""
+        return self.tree_pairs + self.extra_pairs
+
+    @property
+    def shape_scale(self) -> Fraction:
+        """The same as `selection_scale` for what two resolutions of a table are worth; 0 where none is chosen."""
+        return self.privacy.choice_scale(self.shape_budget) if self.shape_budget else Fraction(0)
 
     @property
     def selection_scale(self) -> Fraction:
@@ -182,9 +199,20 @@ class ColumnPlan:
     @property
     def pair_cells(self) -> tuple[int, int]:
         """The most cells of a table of the tree and of an extra table; 0 where there are none."""
-        most = math.prod(sorted(column.cells for column in self.columns)[-2:])
-        tree, extra = (min(self.list_room * side * side, most) for side in self.pair_sides)
+        tree, extra = (min(self.list_room * side * side, self._most_cells) for side in self.pair_sides)
         return tree, extra
+
+    @property
+    def finer_cells(self) -> tuple[int, int]:
+        """The same for finer tables, which are chosen where they tell more; 0 where none can be chosen."""
+        if not self.shape_budget:
+            return 0, 0
+        tree, extra = (min(finest_cells(side, self.list_room), self._most_cells) for side in self.pair_sides)
+        return tree, extra
+
+    @property
+    def _most_cells(self) -> int:
+        return math.prod(sorted(column.cells for column in self.columns)[-2:])
 
     @property
     def active(self) -> int:
@@ -214,21 +242,30 @@ class ColumnPlan:
 
         It is half the l_1 distance of (noisy table) / N from (true table) / n, on the groups that earlier releases
         fixed. It may exceed 1: noisy tables have negative cells. A table that was made consistent has no bound but
-        this and its own distance from the noisy table, which can be computed.
+        this and its own distance from the noisy table, which can be computed. Finer tables have `finer_error`.
 
-        Notation:   m cells at most, noise of scale s for the mean budget, n true rows, N released rows: `rows`, xi the
-                    noise, p `pair_power`; r = 1 for a single pair
-                    (r m s + rows_error) / (2 N), r = 1.004 * 2^(p/2)
+        Notation:   m cells at most, M of any table of its kind, noise of scale s for the mean budget, n true rows, N
+                    released rows: `rows`, xi the noise, p `pair_power`; r = 1 for a single pair
+                    (r m s + rows_error) / (2 N), r = 1.004 * 2^(p/2) (M / m)^p
         Guarantee:  | noisy/N - true/n |_1 <= (|xi|_1 + |N - n|) / N, and E|xi|_1 <= r m s given all earlier releases:
                     docs/proofs/selection.md
         """
+        return self._errors(self.pair_cells)
+
+    @property
+    def finer_error(self) -> tuple[float, float]:
+        """The same for a finer table of the tree, and for a finer extra table; 0 where none can be chosen."""
+        return self._errors(self.finer_cells)
+
+    def _errors(self, cells: tuple[int, int]) -> tuple[float, float]:
         kinds = (self.tree_pairs, self.tree_scale), (self.extra_pairs, self.extra_scale)
+        any_cells = map(max, self.pair_cells, self.finer_cells)
         tree, extra = (
-            (uneven(self.pair_power, pairs) * cells * facts_of(self.law, scale).size + self.rows_error)
+            (uneven(self.pair_power, pairs, most / m) * m * facts_of(self.law, scale).size + self.rows_error)
             / (2 * self.rows)
-            if pairs
+            if pairs and m
             else 0.0
-            for cells, (pairs, scale) in zip(self.pair_cells, kinds, strict=True)
+            for m, most, (pairs, scale) in zip(cells, any_cells, kinds, strict=True)
         )
         return tree, extra
 
@@ -338,14 +375,22 @@ class ColumnPlan:
                 f"selected   {f'pairs: {self.rounds}':<18}  {self.privacy.unit} {chosen:<7.4g} "
                 f"({float(self.round_budget):.3g} each)"
             )
+        if self.shape_budget:
+            lines.append(
+                f"selected   {f'resolutions: {self.tables}':<18}  {self.privacy.unit} "
+                f"{float(self.tables * self.shape_budget):<7.4g} ({float(self.shape_budget):.3g} each)"
+            )
         kinds = (
-            ("tree pairs", self.tree_pairs, self.tree_budget, self.tree_scale, self.pair_cells[0]),
-            ("extra pairs", self.extra_pairs, self.extra_budget, self.extra_scale, self.pair_cells[1]),
+            ("tree pairs", self.tree_pairs, self.tree_budget, self.tree_scale),
+            ("extra pairs", self.extra_pairs, self.extra_budget, self.extra_scale),
         )
         lines += [
             f"measured   {f'{what}: {number}':<18}  {self.privacy.unit} {float(number * budget):<7.4g} "
             f"noise scale {'about ' * (self.pair_power > 0)}{float(scale):.3g} on at most {cells:,} cells each"
-            for what, number, budget, scale, cells in kinds
+            + (f", or {finer:,} where more is told so" if finer > cells else "")
+            for (what, number, budget, scale), cells, finer in zip(
+                kinds, self.pair_cells, self.finer_cells, strict=True
+            )
             if number
         ]
         if self.agreement_pairs:
@@ -368,6 +413,8 @@ class ColumnPlan:
         if self.tree_pairs:
             tree, extra = self.pair_error
             also = f", {extra:.3g} for an extra pair" if self.extra_pairs else ""
+            if self.shape_budget:
+                also += f",\n           of a finer table {max(self.finer_error):.3g}"
             lines.append(
                 f"pairs      expected total variation error of a chosen pair's noisy table at most {tree:.3g}{also},\n"
                 "           on groups of values; for the table that is made consistent from it nothing is proved, and\n"
@@ -399,12 +446,23 @@ def agreement_scale(pairs: int, privacy: Privacy, budget: Fraction) -> Fraction:
     return privacy.sum_scale(budget / pairs if privacy.delta else budget)
 
 
-def uneven(power: float, pairs: int) -> float:
-    """Return how many times the cells of the largest table the cells of any table are, each counted by its noise.
+def uneven(power: float, pairs: int, larger: float = 1.0) -> float:
+    """Return how many times the cells of a table its cells are, counted by its noise beside that of the mean budget.
 
-    Weights of neighbouring half octaves differ by 2^(power/2), and by what rounding of weights and scales may add.
+    Other tables may be so many times `larger`, and take what they weigh. Weights of neighbouring half octaves differ by
+    2^(power/2), and by what rounding of weights and scales may add.
     """
-    return 1.004 * 2 ** (power / 2) if power and pairs > 1 else 1.0
+    return 1.004 * 2 ** (power / 2) * larger**power if power and pairs > 1 else 1.0
+
+
+def finest_cells(side: int, room: int) -> int:
+    """Return the most cells of a finer table, where others have at most `room` times `side`^2.
+
+    Examples:
+        >>> finest_cells(8, 2), finest_cells(64, 2)
+        (2048, 65536)
+    """
+    return max(room * side * side, min(FINEST_CELLS, FINER**2 * room * side * side))
 
 
 def _listed_cells(columns: Sequence[Plan]) -> int:

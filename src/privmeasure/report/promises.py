@@ -259,6 +259,10 @@ def spending(plan: Promise) -> list[tuple[str, float, str]]:
             found.append((f"{len(own)} columns, each by itself", sum(own), f"{min(own):.3g} to {max(own):.3g} each"))
         if plan.rounds:
             found.append((f"choosing {plan.rounds} pairs", float(plan.rounds * plan.round_budget), ""))
+        if plan.shape_budget:
+            found.append(
+                (f"choosing the resolution of {plan.tables} tables", float(plan.tables * plan.shape_budget), "")
+            )
         for what, number, budget, scale in (
             ("pairs that join all columns", plan.tree_pairs, plan.tree_budget, plan.tree_scale),
             ("more pairs", plan.extra_pairs, plan.extra_budget, plan.extra_scale),

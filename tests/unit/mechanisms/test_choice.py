@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privmeasure.mechanisms import choice
-from privmeasure.mechanisms.choice import CANDIDATES, PART, noisy_max, one_sided, score
+from privmeasure.mechanisms.choice import CANDIDATES, PART, noisy_max, one_sided, score, without_unused, worth
+from privmeasure.model.agreements import Agreements
+from privmeasure.model.pairs import Pair
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
@@ -83,6 +85,43 @@ def test_a_person_changes_a_score_by_at_most_the_sensitivity(table, expected, ce
             other[(cell + 1) % true.size] -= 1
     changed = abs(score(true, expected) - score(other.reshape(true.shape), expected))
     assert changed <= len(cells) * (2 if replaced else 1)
+
+
+@given(tables, expectations, st.lists(st.integers(0, 11), min_size=1, max_size=4), st.booleans(), st.floats(0, 9))
+def test_a_person_changes_the_worth_of_a_table_by_at_most_the_sensitivity(table, expected, cells, replaced, noise):
+    true = np.array(table, np.int64)
+    expected = np.array(expected[: true.size]).reshape(true.shape)
+    other = true.copy().ravel()
+    for cell in cells:
+        other[cell % true.size] += 1
+        if replaced:
+            other[(cell + 1) % true.size] -= 1
+    one, two = (worth(counts.reshape(true.shape), expected, noise, clear=2.0) for counts in (true, other))
+    assert type(one) is int
+    assert abs(one - two) <= len(cells) * (2 if replaced else 1)
+
+
+def test_a_table_is_worth_what_is_clearly_off():
+    true, expected = np.array([[50, 0], [1, 9]]), np.array([[2.0, 16.0], [1.0, 9.0]])
+    told = (48 - round(10 + 0.8 * math.sqrt(2))) + (16 - round(10 + 0.8 * 4))
+    assert worth(true, expected, 5.0, clear=2.0) == told - round(0.3 * math.exp(-2) * 5 * 4)
+    assert worth(np.zeros((40, 40), np.int64), np.full((40, 40), 0.4), 5.0, clear=2.0) < 0
+
+
+def test_rank_cells_that_nothing_tells_apart_are_one():
+    ranks = [np.array([0, 0, 1, 2, 3, 3]), np.array([0, 1])]
+    pair = Pair(0, 1, np.array([0, 0, 1, 1]), np.array([0, 1]), np.array([[5, 6], [7, 8]]), Fraction(1))
+    halves = Agreements(((0, 1),), (np.array([0, 0, 0, 1]), np.array([0, 1])), np.array([3]), Fraction(1))
+    nothing = [np.zeros(4, np.int64), np.zeros(2, np.int64)]
+    fewer, (same,), agreements = without_unused(ranks, nothing, [pair], halves)
+    assert [groups.tolist() for groups in fewer] == [[0, 0, 0, 1, 2, 2], [0, 1]]
+    assert (same.first_groups.tolist(), same.second_groups.tolist()) == ([0, 1, 1], [0, 1])
+    assert np.array_equal(same.noisy, pair.noisy)
+    assert [half.tolist() for half in agreements.halves] == [[0, 0, 1], [0, 1]]
+    fewer, (same,), agreements = without_unused(ranks, [np.array([0, 1, 0, 0]), nothing[1]], [pair], None)
+    assert fewer[0].tolist() == [0, 0, 1, 2, 2, 2], "a fact tells the first two apart"
+    assert same.first_groups.tolist() == [0, 0, 1]
+    assert agreements is None
 
 
 def test_a_score_is_a_whole_number_and_what_it_says():

@@ -1,5 +1,6 @@
 """The column tree as a whole: bad input, public facts about its noise, what it keeps and what it lets go of."""
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -354,6 +355,82 @@ def test_a_list_takes_the_cells_that_its_partner_leaves():
     drawn = measure.sample(seed=1)
     joint = np.bincount((drawn[:, 0] * 5 + drawn[:, 1]).astype(int), minlength=435) / len(drawn)
     assert np.abs(joint - np.bincount(long * 5 + short, minlength=435) / n).sum() / 2 < 0.06  # 0.43 in 16 groups
+
+
+CODES = [Categories(300), Categories(20), Box([(0, 1)]), Categories(2)]
+
+
+def codes(rows=30_000, *, telling=True, seed=0):
+    """A code of 300, the chapter that it belongs to, or any, a number, and a flag."""
+    rng = np.random.default_rng(seed)
+    code = np.minimum(rng.geometric(0.02, rows) - 1, 299)
+    chapter = code * 7 % 20 if telling else rng.integers(0, 20, rows)
+    return np.column_stack([code, chapter, rng.beta(2, 5, rows), rng.integers(0, 2, rows)])
+
+
+def apart(one, two, sizes=(300, 20)):
+    tables = [
+        np.bincount((x[:, 0] * sizes[1] + x[:, 1]).astype(int), minlength=sizes[0] * sizes[1]) for x in (one, two)
+    ]
+    return np.abs(tables[0] / len(one) - tables[1] / len(two)).sum() / 2
+
+
+@pytest.mark.parametrize("delta", [0, Fraction(1, 10**6)])
+def test_a_finer_table_is_chosen_where_a_list_nearly_determines_its_partner(delta):
+    x = codes()
+    tool = ColumnTree(Product(CODES), Privacy(1, "add-remove", delta=delta))
+    measure = tool.release(ArraySource(x, width=4), Key.insecure(2))
+    plan, (pair,) = measure.plan, [p for p in measure.pairs if (p.first, p.second) == (0, 1)]
+    assert plan.shape_budget > 0
+    assert plan.pair_cells[0] < pair.noisy.size <= plan.finer_cells[0]
+    drawn = check(measure)
+    assert apart(drawn, x) < 0.2
+    usual = ColumnTree(Product(CODES), tool.privacy, tuning=replace(tool.tuning, finer_clear=1e6))
+    coarse = usual.release(ArraySource(x, width=4), Key.insecure(2))
+    assert all(p.noisy.size <= plan.pair_cells[0] for p in coarse.pairs)
+    assert apart(coarse.sample(seed=1), x) > 1.3 * apart(drawn, x)
+
+
+def test_a_finer_table_is_not_chosen_where_it_has_nothing_to_tell():
+    measure = release(codes(telling=False), CODES, neighbours="add-remove")
+    assert measure.plan.shape_budget > 0
+    assert all(pair.noisy.size <= max(measure.plan.pair_cells) for pair in measure.pairs)
+
+
+def test_nothing_is_spent_on_resolutions_where_no_list_is_long():
+    plan = ColumnTree(Product([Categories(16), *CODES[1:]]), Privacy(1, "replace")).plan(10_000)
+    assert Fraction(0) == plan.shape_budget == plan.shape_scale
+    assert plan.finer_cells == (0, 0)
+    assert "resolutions" not in str(plan)
+
+
+def test_two_columns_choose_a_resolution_alone():
+    x, factors = codes(4000)[:, :2], CODES[:2]
+    measure = release(x, factors, neighbours="add-remove")
+    plan = measure.plan
+    assert (plan.rounds, plan.round_budget) == (0, 0)
+    assert plan.shape_budget > 0
+    assert measure.pairs[0].noisy.size > plan.pair_cells[0]
+    assert plan.privacy.epsilon - plan.spent < Fraction(1, 10**6)
+    few = ColumnTree(Product([Categories(300), Categories(2)]), Privacy(1, "add-remove")).plan(10**6)
+    assert few.shape_budget == 0, "a list whose partner leaves it all its values"
+    assert few.privacy.epsilon - few.spent < Fraction(1, 10**6)
+
+
+def test_finer_tables_are_read_again_and_keep_facts(tmp_path):
+    never = ((Condition(0, 0, ((5.0, 39.0),)), Condition(1, 0, ((0.0, 2.0),))),)
+    x = codes()
+    x = x[~(np.isin(x[:, 0], range(5, 40)) & (x[:, 1] < 3))]
+    measure = release(x, CODES, neighbours="add-remove", facts=never)
+    assert max(pair.noisy.size for pair in measure.pairs) > measure.plan.pair_cells[0]
+    groups, mass = measure.ranks[0], measure.masses[0]
+    inside = np.isin(np.arange(len(mass)), range(5, 40)) & (mass > 0)
+    outside = ~np.isin(np.arange(len(mass)), range(5, 40)) & (mass > 0)
+    assert not set(groups[inside]) & set(groups[outside])
+    measure.save(tmp_path / "release.parquet")
+    again = load(tmp_path / "release.parquet")
+    assert again.plan == measure.plan
+    assert np.array_equal(again.sample(seed=3), measure.sample(seed=3))
 
 
 def test_pairs_with_a_target_come_first_and_then_those_beside_it():

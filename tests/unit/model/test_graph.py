@@ -1,13 +1,14 @@
 """The model: columns drawn one after the other from released margins and tables of pairs."""
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from privmeasure.model.drawing import draw, inside
 from privmeasure.model.graph import Model
-from privmeasure.model.pairs import rake
+from privmeasure.model.pairs import Pair, rake
 
 Tables = dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
@@ -230,6 +231,57 @@ def test_every_column_has_its_margin_whatever_the_pairs_say(seed: int) -> None:
         tables[i, j] = table, np.arange(sizes[i]), np.arange(sizes[j])
     for cells, margin in zip(Model(margins, tables).sample(n, rng), margins, strict=True):
         assert np.abs(np.bincount(cells, minlength=len(margin)) - margin).max() < 1
+
+
+def ring(rng: np.random.Generator) -> tuple[list[np.ndarray], list[Pair]]:
+    """A code of 200, its chapter and the chapter's part, measured with much, little and hardly any noise.
+
+    The tables of the code contradict each other.
+    """
+    n, mass = 50_000, rng.dirichlet(np.full(200, 0.7))
+    counts = rng.multinomial(n, mass)
+    chapter = rng.integers(0, 20, 200)
+    chapters = np.bincount(chapter, weights=counts, minlength=20)
+    parts = np.bincount(np.arange(20) % 4, weights=chapters, minlength=4)
+    true = {(0, 1): np.zeros((200, 20)), (0, 2): np.zeros((200, 4)), (1, 2): np.zeros((20, 4))}
+    true[0, 1][np.arange(200), chapter] = counts
+    true[0, 2][np.arange(200), chapter % 4] = counts
+    true[1, 2][np.arange(20), np.arange(20) % 4] = chapters
+    scales = {(0, 1): 30, (0, 2): 60, (1, 2): 3}
+    pairs = []
+    for (i, j), table in true.items():
+        noise = rng.geometric(-np.expm1(-1 / scales[i, j]), (2, *table.shape))
+        noisy = (table + noise[0] - noise[1]).astype(np.int64)
+        groups = np.arange(len(table)), np.arange(table.shape[1])
+        pairs.append(Pair(i, j, *groups, noisy, Fraction(scales[i, j])))
+    return [counts.astype(float), chapters, parts], pairs
+
+
+def test_another_order_is_taken_where_rows_drift_from_tables_with_little_noise() -> None:
+    usual, better, taken = 0.0, 0.0, 0
+    for seed in range(8):
+        margins, pairs = ring(np.random.default_rng(seed))
+        model = Model.of_pairs(margins, pairs, int(margins[0].sum()))
+        drawn = model.sample(50_000, np.random.default_rng(1))
+        better += model.misfit(pairs, drawn)
+        taken += model.first is not None
+        model.first = None
+        drawn = model.sample(50_000, np.random.default_rng(1))
+        usual += model.misfit(pairs, drawn)
+    assert taken > 0
+    assert better < 0.7 * usual
+
+
+def test_no_other_order_is_looked_for_where_tables_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Model, "_best_first", None)  # would fail
+    rng = np.random.default_rng(3)
+    joint = rng.dirichlet(np.full(4 * 5 * 3, 0.8)).reshape(4, 5, 3) * 20_000
+    margins, tables = tables_of(joint, [(0, 1), (0, 2), (1, 2)])
+    pairs = [
+        Pair(i, j, rows, columns, np.rint(table).astype(np.int64), Fraction(5))
+        for (i, j), (table, rows, columns) in tables.items()
+    ]
+    assert Model.of_pairs(margins, pairs, 20_000).first is None
 
 
 def test_draws_follow_the_weights() -> None:

@@ -36,6 +36,21 @@ def test_less_noise_than_measured(dependent: np.ndarray) -> None:
     assert np.abs(table - dependent).sum() < 0.5 * np.abs(independent - dependent).sum()
 
 
+def test_a_table_of_few_cells_is_taken_as_one() -> None:
+    """A column that determines the other: singular values keep noise in every cell, the nearest masses do not."""
+    rng, scale = np.random.default_rng(4), 8
+    true = np.zeros((200, 30))
+    true[np.arange(200), rng.integers(0, 30, 200)] = rng.geometric(0.01, 200)
+    noise = rng.geometric(-np.expm1(-1 / scale), (2, *true.shape))
+    noisy = (true + noise[0] - noise[1]).astype(np.int64)
+    pair = Pair(0, 1, np.arange(200), np.arange(30), noisy, Fraction(scale))
+    table = pair_table(pair, *margins(true), true.sum())
+    independent = np.outer(*margins(true)) / true.sum()
+    smooth = independent + shrink_matrix(noisy - independent, 0.7 * scale * np.sqrt(2))
+    assert np.abs(table - true).sum() < 0.8 * np.abs(simplex(smooth.ravel(), true.sum()) - true.ravel()).sum()
+    assert np.abs(table - true).sum() < 0.3 * true.sum()
+
+
 def test_groups_of_rank_cells() -> None:
     pair = Pair(0, 1, np.array([0, 0, 1]), np.array([0, 1]), np.array([[40, 20], [0, 40]]), Fraction(1, 100))
     table = pair_table(pair, np.array([30.0, 30.0, 40.0]), np.array([40.0, 60.0]), 100.0)

@@ -119,9 +119,13 @@ def test_the_error_of_a_pair_is_that_of_its_noise_and_of_the_number_of_rows(peop
         plan = tool.plan(50_000)
         assert (plan.rows_error > 0.5) == (neighbours == "add-remove")
         for kind, scale in enumerate((plan.tree_scale, plan.extra_scale)):
-            noise = 1.004 * 2 ** (plan.pair_power / 2) * plan.pair_cells[kind] * float(scale)
-            rows = (noise + plan.rows_error) / 2
-            assert plan.pair_error[kind] == pytest.approx(float(rows / plan.rows), rel=1e-12)
+            usual, finer = plan.pair_cells[kind], plan.finer_cells[kind]
+            assert finer == 0 or plan.shape_budget > 0
+            for cells, error in ((usual, plan.pair_error), (finer, plan.finer_error)):
+                larger = (max(usual, finer) / max(cells, 1)) ** plan.pair_power
+                noise = 1.004 * 2 ** (plan.pair_power / 2) * larger * cells * float(scale)
+                rows = (noise + plan.rows_error) / 2 if cells else 0
+                assert error[kind] == pytest.approx(float(rows / plan.rows), rel=1e-12)
 
 
 @settings(max_examples=100, deadline=None)
@@ -135,8 +139,9 @@ def test_pairs_share_their_budget_by_cells(cells, power, delta):
     budgets = [mean * len(cells) * weight / sum(weights) for weight in weights]
     assert sum(budgets) == len(cells) * mean
     assert scales == [privacy.scale(budget) for budget in budgets]
-    most = uneven(power, len(cells)) * max(cells) * privacy.scale(mean)
-    assert all(size * scale <= most for size, scale in zip(cells, scales, strict=True))
+    for size, scale in zip(cells, scales, strict=True):
+        assert size * scale <= uneven(power, len(cells), max(cells) / size) * size * privacy.scale(mean)
+        assert size * scale <= uneven(power, len(cells)) * max(cells) * privacy.scale(mean)
     assert [scale for _, scale in sorted(zip(cells, scales, strict=True))] == sorted(scales, reverse=True)
 
 

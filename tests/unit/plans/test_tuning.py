@@ -48,6 +48,8 @@ OTHER = {
     "whole_blocks": False,
     "clear": 1.0,
     "score_side": 4,
+    "shape_share": HALF,
+    "finer_clear": 0.1,
     "noise_price": 50.0,
 }
 """A value for every field that changes the release of the table below, one at a time."""

@@ -4,7 +4,6 @@ Everything here is computed from released values: it costs nothing and reveals n
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -93,22 +92,28 @@ def pair_table(pair: Pair, first_margin: Floats, second_margin: Floats, total: f
     table = few_values(off)
     if min(off.shape) < FEWEST_GROUPS or deviation <= 0:
         return table
-    sparse, error = few_cells(off), _error(few_values, off, table - independent, deviation)
-    clearly = _error(few_cells, off, sparse - independent, deviation) < CLEARLY_NEARER * error
-    return sparse if clearly else table
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], off.shape)  # always the same: a function of what is released
+    step = PROBE_STEP * deviation * signs
+
+    def error(masses: Floats, moved: Floats) -> float:
+        return _error(masses - independent, moved - masses, off, step, deviation)
+
+    sparse = few_cells(off)
+    nearer = error(sparse, few_cells(off + step)) < CLEARLY_NEARER * error(table, few_values(off + step))
+    return sparse if nearer else table
 
 
-def _error(way: Callable[[Floats], Floats], off: Floats, estimate: Floats, deviation: float) -> float:
+def _error(estimate: Floats, moved: Floats, noisy: Floats, step: Floats, deviation: float) -> float:
     """Return about how far an estimate of a table is from the truth, squared and summed up, as the table itself tells.
+
+    `moved` is how far the estimate moves when the noisy table makes a step of random directions.
 
     Notation:   y = table + noise, of variance s^2 in every cell    f(y) the estimate    div f: how f follows y, in all
                 E|f(y) - table|^2 = E[ |f(y) - y|^2 + 2 s^2 div f(y) - cells s^2 ], for Gaussian noise exactly
-    References: Stein 1981; div f by one step in random directions (Ramani, Blu and Unser 2008), always the same ones
+    References: Stein 1981; div f by one step (Ramani, Blu and Unser 2008)
     """
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], off.shape)
-    step = PROBE_STEP * deviation
-    follows = float((signs * (way(off + step * signs) - way(off - step * signs))).sum()) / (2 * step)
-    return float(((estimate - off) ** 2).sum()) + deviation**2 * (2 * follows - off.size)
+    follows = float((moved / step).sum())
+    return float(((estimate - noisy) ** 2).sum()) + deviation**2 * (2 * follows - noisy.size)
 
 
 def mutual_information(table: Floats) -> float:

@@ -160,7 +160,11 @@ def limits(curve: Row) -> str:
     )
 
 
-EARLIER = ("without agreements", "with agreements of few pairs, which were chosen, and noise on each by itself")
+EARLIER = (
+    "without agreements",
+    "with agreements of few pairs, which were chosen, and noise on each by itself",
+    "without finer tables, with the three larger tables",
+)
 """What was scored before, in order."""
 
 
@@ -193,7 +197,7 @@ def earlier(scorings: Sequence[tuple[Row | None, Row | None]]) -> str:
     """Return what earlier scorings found, of the tables that there were: nothing is forgotten."""
     said = [
         "## Earlier scorings",
-        "The eight smaller tables were scored before. Noise and draws are fresh each time, so that part of what "
+        "The eight smaller tables were scored three times before, the three larger ones once. Noise and draws are fresh each time, so that part of what "
         "differs is chance.",
     ]
     for (pure, with_delta), what in zip(scorings, EARLIER, strict=True):

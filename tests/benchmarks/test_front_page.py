@@ -61,6 +61,8 @@ def test_the_index_has_every_results_file_that_a_page_is_made_of():
         "held-out-delta-first",
         "held-out-second",
         "held-out-delta-second",
+        "held-out-third",
+        "held-out-delta-third",
         "no-worse",
         "privpgd",
         "wide-delta",

@@ -197,8 +197,8 @@ def earlier(scorings: Sequence[tuple[Row | None, Row | None]]) -> str:
     """Return what earlier scorings found, of the tables that there were: nothing is forgotten."""
     said = [
         "## Earlier scorings",
-        "The eight smaller tables were scored three times before, the three larger ones once. Noise and draws are fresh each time, so that part of what "
-        "differs is chance.",
+        "The eight smaller tables were scored three times before, the three larger once. Noise and draws are fresh "
+        "each time, so that part of what differs is chance.",
     ]
     for (pure, with_delta), what in zip(scorings, EARLIER, strict=True):
         if pure:

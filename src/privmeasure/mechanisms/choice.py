@@ -162,8 +162,9 @@ class RankedColumn:
 class TruePairs:
     """How many rows lie in each pair of rank cells, for all pairs of columns. PRIVATE: shows nothing, used up once.
 
-    Guarantee:  privacy   `chosen` is (rounds e_s + tree pairs e_t + extra pairs e_x)-DP: each table is a histogram of
-                          cells that earlier releases fixed, so a person changes it by at most D in l_1
+    Guarantee:  privacy   `chosen` is (rounds e_s + t tree pairs e_t + x extra pairs e_x + (t + x) e_z)-DP: each table
+                          is a histogram of cells that earlier releases fixed, so a person changes it by at most D in
+                          l_1
     """
 
     def __init__(

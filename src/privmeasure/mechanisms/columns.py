@@ -5,6 +5,7 @@ size        number of rows (if private)        Lap_Z(D / e_0)                   
 columns     a tree of counts of every column   Lap_Z(D / e) a level, e the level's budget  sum of all levels' budgets
 ranks       nothing: groups of released cells                                              0
 selection   a whole-number score of each pair  one-sided geometric, scale 2 D / e_s        e_s a round
+resolution  what two tables of a pair tell     one-sided geometric, scale 2 D / e_z        e_z a pair, if a list is long
 pairs       the table of each chosen pair      Lap_Z(D / e_t) or Lap_Z(D / e_x)            e_t or e_x a pair
 agreements  a sum of signs for every pair      for rows of signs, scale D / e_a            e_a for all pairs
 the rest    nothing: columns/                                                              0

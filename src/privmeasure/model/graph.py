@@ -28,8 +28,9 @@ COMPARED_ON = 1 << 15
 """Rows of the model that agreements are compared with: more take longer and scatter less. Fixed, as above all here."""
 TRIED_ON = 1 << 13
 """The same for orders that are tried: all have the same scatter."""
-STARTS_TRIED = 12
-"""Columns that are tried as the first one: those that others depend on most."""
+STARTS_TRIED, CELLS_TRIED = 12, 1 << 18
+"""Columns that are tried as the first one, those that others depend on most, and the cells of all their tables: fewer
+are tried where tables are larger, as each takes so long."""
 CLEARLY_LESS = 0.8
 """Times the misfit of the usual order, which that of another must be below: see `Model.misfit`. Fixed, as above."""
 FITTED_ON = 1 << 16
@@ -155,10 +156,13 @@ class Model:
         """Return the column to begin with, if rows are then clearly nearer to the tables; None for the usual one."""
         total = [sum(self._strength[i, j] for j in near) for i, near in enumerate(self._near)]
         misfits = dict[int, float]()
-        for c in sorted(range(len(total)), key=lambda c: -total[c])[:STARTS_TRIED]:
+        tried = min(STARTS_TRIED, CELLS_TRIED // sum(pair.noisy.size for pair in pairs))
+        if tried < 2:
+            return None
+        for c in sorted(range(len(total)), key=lambda c: -total[c])[:tried]:
             drawn = self._sample(self.order(c), TRIED_ON, np.random.default_rng(0))[0]
             misfits[c] = self.misfit(pairs, drawn)
-        best, usual = min(misfits, key=lambda c: misfits[c]), self.order()[0]
+        usual, best = next(iter(misfits)), min(misfits, key=lambda c: misfits[c])  # the usual one is tried first
         return best if misfits[best] < CLEARLY_LESS * misfits[usual] else None
 
     def _add(self, i: int, j: int, table: GroupedTable) -> None:

@@ -143,7 +143,8 @@ def centre(matrix: Floats) -> Floats:
 def shrink_matrix(matrix: Floats, deviation: float) -> Floats:
     """Return the matrix less its noise, which is independent in every cell with this standard deviation.
 
-    Singular values below the edge of the noise vanish, those above shrink by what the noise adds to them.
+    Singular values below the edge of the noise vanish, those above shrink by what the noise adds to them. Where more
+    than `SUBSPACE` are above (columns that are nearly functions of each other) the matrix stays as it is.
 
     References: Gavish and Donoho 2017, the optimal rule for the Frobenius norm
     """
@@ -152,7 +153,10 @@ def shrink_matrix(matrix: Floats, deviation: float) -> Floats:
         return matrix
     wide = matrix if matrix.shape[0] == few else matrix.T
     unit, ratio = deviation * math.sqrt(many), few / many
-    squares, left = _leading(wide @ wide.T, (unit * (1 + math.sqrt(ratio))) ** 2)
+    leading = _leading(wide @ wide.T, (unit * (1 + math.sqrt(ratio))) ** 2)
+    if leading is None:
+        return matrix
+    squares, left = leading
     if not len(squares):
         return np.zeros_like(matrix)
     y2 = squares / unit**2
@@ -161,22 +165,22 @@ def shrink_matrix(matrix: Floats, deviation: float) -> Floats:
     return clean if wide is matrix else clean.T
 
 
-def _leading(gram: Floats, least: float) -> tuple[Floats, Floats]:
-    """Return the eigenvalues of a matrix that are above a number, and their vectors.
+def _leading(gram: Floats, least: float) -> tuple[Floats, Floats] | None:
+    """Return the eigenvalues of a matrix that are above a number, and their vectors; None where there are too many.
 
-    Beyond 25 rows the routine starts threads, which take a hundred times as long as the work. So at first a subspace
-    of 24 dimensions is looked at, by power iteration: what it misses lies near the edge, where little is left of it.
-    Only if all 24 are above the number (columns that are nearly functions of each other) the whole matrix is.
+    Beyond 25 rows the routine starts threads, which take a hundred times as long as the work. So a subspace of 24
+    dimensions is looked at, by power iteration: what it misses lies near the edge, where little is left of it.
     """
-    if len(gram) > SUBSPACE:
+    if len(gram) <= SUBSPACE:
+        values, vectors = np.linalg.eigh(gram)
+    else:
         basis = np.random.default_rng(0).standard_normal((len(gram), SUBSPACE))
         for _ in range(POWERS):
             basis, _ = np.linalg.qr(gram @ basis)
         values, inner = np.linalg.eigh(basis.T @ gram @ basis)
-        if values[0] <= least:
-            keep = values > least
-            return values[keep], basis @ inner[:, keep]
-    values, vectors = np.linalg.eigh(gram)
+        if values[0] > least:
+            return None
+        vectors = basis @ inner
     keep = values > least
     return values[keep], vectors[:, keep]
 

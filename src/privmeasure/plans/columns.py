@@ -315,6 +315,7 @@ class ColumnPlan:
             (self.extra_pairs, self.extra_budget),
             (self.agreement_pairs, self.agreements_budget),
         ]
+        resolved = not self.shape_budget or self.tables > 0
         active, free = self.active, self.all_pairs - self.tree_pairs - self.extra_pairs
         if not (
             all(self.privacy.at(column.privacy.epsilon) == column.privacy for column in self.columns)
@@ -323,6 +324,7 @@ class ColumnPlan:
             and all((number == 0) == (budget == 0) for number, budget in bought)
             and min(1, active - 1) <= self.tree_pairs <= max(0, active - 1)
             and free >= 0
+            and resolved
             and (self.extra_pairs == 0 or self.tree_pairs == active - 1)
             and self.rounds in ((0,) if active <= 2 else (self.tree_pairs + self.extra_pairs,))
             and not (self.privacy.rows_are_public and self.size_budget > 0)

@@ -123,7 +123,7 @@ class Model:
     def drifts(self, pairs: Sequence[Pair], drawn: Sequence[RankCells]) -> bool:
         """Say whether rows are further from some measured table than its noise and their own scatter explain."""
         return any(
-            apart > 0.5 * (table.size * facts_of(pair.law, pair.scale).size / table.sum() + scatter)
+            apart > 0.5 * (table.size * facts_of(pair.law, pair.scale).size / max(float(table.sum()), TINY) + scatter)
             for pair, table, apart, scatter in self._compared(pairs, drawn)
         )
 

@@ -272,6 +272,13 @@ def test_another_order_is_taken_where_rows_drift_from_tables_with_little_noise()
     assert better < 0.7 * usual
 
 
+def test_facts_that_leave_nothing_are_no_drift() -> None:
+    margins, pairs = ring(np.random.default_rng(0))
+    never = {(0, 1): np.ones((200, 20), bool)}
+    rows = Model.of_pairs(margins, pairs, int(margins[0].sum()), forbidden=never).sample(100, np.random.default_rng(0))
+    assert [len(column) for column in rows] == [100, 100, 100]
+
+
 def test_no_other_order_is_looked_for_where_tables_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Model, "_best_first", None)  # would fail
     rng = np.random.default_rng(3)

@@ -123,13 +123,13 @@ def test_under_replace_only_the_number_of_rows_is_public(releases):
 
 def test_a_mechanism_that_reads_the_number_of_rows_is_found(releases, monkeypatch):
     """The check can fail: here the true number of rows decides what is expected of a pair."""
-    real = choice.TruePairs._independent
+    real, seen = choice.TruePairs._expected, []
 
-    def wrong(self, t):
-        return real(self, t) * self._counts[t].total / self._plan.rows
+    def wrong(self, t, sides, sample):
+        seen.append(real(self, t, sides, sample) * self._counts[t].total / self._plan.rows)
+        return seen[-1]
 
-    seen = []
-    monkeypatch.setattr(choice.TruePairs, "_independent", lambda self, t: seen.append(wrong(self, t)) or seen[-1])
+    monkeypatch.setattr(choice.TruePairs, "_expected", wrong)
     tool = ColumnTree(DOMAIN, Privacy(2, "add-remove"))
     releases(tool, data(ROWS), data(ROWS + 1))
     half = len(seen) // 2

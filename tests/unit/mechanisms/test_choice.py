@@ -73,17 +73,21 @@ tables = st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3), min_size
 expectations = st.lists(st.floats(0, 60), min_size=12, max_size=12)
 
 
-@given(tables, expectations, st.lists(st.integers(0, 11), min_size=1, max_size=4), st.booleans())
-def test_a_person_changes_a_score_by_at_most_the_sensitivity(table, expected, cells, replaced):
-    """`cells` are the cells of the rows that one person adds, or moves to the next cell."""
-    true = np.array(table, np.int64)
-    expected = np.array(expected[: true.size]).reshape(true.shape)
+def neighbour(true, cells, replaced):
+    """The table to which one person adds rows in some cells, or moves them there from the next cell."""
     other = true.copy().ravel()
     for cell in cells:
         other[cell % true.size] += 1
         if replaced:
             other[(cell + 1) % true.size] -= 1
-    changed = abs(score(true, expected) - score(other.reshape(true.shape), expected))
+    return other.reshape(true.shape)
+
+
+@given(tables, expectations, st.lists(st.integers(0, 11), min_size=1, max_size=4), st.booleans())
+def test_a_person_changes_a_score_by_at_most_the_sensitivity(table, expected, cells, replaced):
+    true = np.array(table, np.int64)
+    expected = np.array(expected[: true.size]).reshape(true.shape)
+    changed = abs(score(true, expected) - score(neighbour(true, cells, replaced), expected))
     assert changed <= len(cells) * (2 if replaced else 1)
 
 
@@ -91,12 +95,8 @@ def test_a_person_changes_a_score_by_at_most_the_sensitivity(table, expected, ce
 def test_a_person_changes_the_worth_of_a_table_by_at_most_the_sensitivity(table, expected, cells, replaced, noise):
     true = np.array(table, np.int64)
     expected = np.array(expected[: true.size]).reshape(true.shape)
-    other = true.copy().ravel()
-    for cell in cells:
-        other[cell % true.size] += 1
-        if replaced:
-            other[(cell + 1) % true.size] -= 1
-    one, two = (worth(counts.reshape(true.shape), expected, noise, clear=2.0) for counts in (true, other))
+    tables_of_both = true, neighbour(true, cells, replaced)
+    one, two = (worth(counts, expected, noise, clear=2.0) for counts in tables_of_both)
     assert type(one) is int
     assert abs(one - two) <= len(cells) * (2 if replaced else 1)
 

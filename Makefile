@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-databases test-app pictures-app test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
+.PHONY: venv demo test test-databases test-app pictures-app test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -133,6 +133,9 @@ bench-typical: .venv/ready-bench ## how often the bands of the typical error hol
 
 bench-target: .venv/ready-bench ## what a declared target brings: Cox's coefficient on a survival table
 	$(BIN)/python benchmarks/target.py
+
+bench-simulated: .venv/ready-bench ## columns made of others: places in states, loans, long lists; simulated
+	$(BIN)/python benchmarks/simulated.py
 
 bench-stays: .venv/ready-bench ## an order between columns: rows that break it, and how much slower sampling is
 	$(BIN)/python benchmarks/stays.py

@@ -159,6 +159,12 @@ INDEX = [
     ("[One tree or many](#one-tree-or-many)", "at how many columns one tree ends", "bench-wide", "crossover"),
     ("[Many columns](#many-columns)", "time and memory of very wide tables", "bench-wide", "many-columns"),
     ("[A declared target](#a-declared-target)", "what `target` brings to a survival model", "bench-target", "target"),
+    (
+        "[Columns made of others](#columns-made-of-others)",
+        "places in states, loans and long lists, simulated",
+        "bench-simulated",
+        "simulated",
+    ),
     ("[Orders between columns](#orders-between-columns)", "what an order costs when sampling", "bench-stays", "stays"),
     ("[Persons](persons.md#numbers)", "k rows of each person, on a table of visits", "bench-visits", "visits"),
     ("[The first hour](cli.md#the-first-hour-in-numbers)", "a stranger's steps", "bench-first-hour", "first-hour"),
@@ -226,6 +232,24 @@ def target(result: Row) -> str:
     return lines(["rows", "epsilon", "target", "with age", "with age and group"], rows)
 
 
+def simulated(result: Row) -> str:
+    """Return what is left of columns that are made of others."""
+    what = {"places": "degrees from the middle of its state", "loans": "R2 of a rate, predicted from three others"}
+    ways = [
+        [row["table"], what[row["table"]], row["declared"], str(row["epsilon"]), f"{row['score']:.2f}"]
+        for row in result["declared"]
+    ]
+    finer = [
+        [row["table"], str(row["epsilon"]), f"{row['usual']:.3f}", f"{row['finer']:.3f}", f"{row['ratio']:.2f}"]
+        for row in result["finer"]
+    ]
+    return (
+        lines(["table", "measure", "declared as", "epsilon", "mean"], ways)
+        + "\n\nTotal variation of pairs, where finer tables of long lists may be chosen and where not:\n\n"
+        + lines(["table", "epsilon", "usual tables", "finer ones too", "ratio"], finer)
+    )
+
+
 def stays(result: Row) -> str:
     """Return what orders between columns cost."""
     rows = [
@@ -257,6 +281,11 @@ PARTS = {
         target,
         "Cox's coefficient of men beside women on a survival table, from real and from synthetic rows, with and "
         "without `target`.",
+    ),
+    "Columns made of others": (
+        "simulated",
+        simulated,
+        "Simulated tables, as they are and as one who knows them would declare them; pure epsilon.",
     ),
     "Orders between columns": ("stays", stays, "Stays in a hospital, simulated."),
 }

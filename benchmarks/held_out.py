@@ -2,6 +2,7 @@
 
     held_out.py --open       what constants may be chosen on, in one process, with fixed seeds of noise: minutes
     held_out.py --held-out   what nothing is chosen on, each run a process of its own: once the work is done
+    held_out.py --aimed      what models learn from held-out tables where the column that they predict is declared
     held_out.py --curve      errors of the open tables as epsilon grows, over those of a resample of the real rows
     held_out.py kept         the kept runs of held-out tables, compared with rivals' results that may be new
 
@@ -10,7 +11,8 @@ results/held-out-delta.json, with bars of their own. Seed s is split s of a tabl
 four fifths of the rows and is measured against these, models trained on its rows are tested on the other fifth. CPU
 seconds are those of fit and sample on one thread, imports and reading excluded.
 
-`--open` leaves out what takes longest: `--w1` adds the excess W1, `--downstream` the models. `--tables adult,movies`,
+`--open` leaves out what takes longest: `--w1` adds the excess W1, `--downstream` the models, `--target` declares the
+column that they predict. `--tables adult,movies`,
 `--epsilons 1` and `--seeds 2` do less. `--keep FILE` writes the runs, `--against FILE` compares with runs that were
 kept so: ratios of the same splits and seeds, with the standard error of their mean logarithm.
 
@@ -58,11 +60,13 @@ MEMORY_BAR = 500
 MEAN = "geometric mean"
 
 
-def synthesizer(bounds: measure.Bounds, epsilon: Any, delta: str) -> Any:
+def synthesizer(bounds: measure.Bounds, epsilon: Any, delta: str, target: str | None = None) -> Any:
     import privmeasure as pm
 
     promise = {"epsilon": str(epsilon), "neighbours": "add-remove", "delta": delta}
-    return pm.Synthesizer(schema_of(bounds), **promise, mechanism="columns", threads=1)
+    schema = schema_of(bounds)
+    schema = schema if target is None else schema.aiming_at(target)
+    return pm.Synthesizer(schema, **promise, mechanism="columns", threads=1)
 
 
 def one(name: str, epsilon: str, seed: str, delta: str, out: str) -> None:
@@ -87,10 +91,11 @@ def apart(name: str, epsilon: float, seed: int, delta: str) -> tuple[np.ndarray,
             return stored["rows"], json.loads(str(stored["cost"]))
 
 
-def here(split: Split, epsilon: float, seed: int, delta: str) -> tuple[np.ndarray, Row]:
+def here(split: Split, epsilon: float, seed: int, delta: str, *, aimed: bool = False) -> tuple[np.ndarray, Row]:
     """Return synthetic rows and their costs from this process; a fixed seed hides nobody, and the tables are public."""
     start = time.process_time()
-    fitted = synthesizer(split.bounds, epsilon, delta).fit(split.table, insecure_seed=seed)
+    synth = synthesizer(split.bounds, epsilon, delta, split.target if aimed else None)
+    fitted = synth.fit(split.table, insecure_seed=seed)
     synthetic = fitted.sample(seed=seed)
     return measure.coded(synthetic, split.bounds), {
         "cpu_seconds": time.process_time() - start,
@@ -98,7 +103,9 @@ def here(split: Split, epsilon: float, seed: int, delta: str) -> tuple[np.ndarra
     }
 
 
-def quick(names: list[str], epsilons: list[float], seeds: int, delta: str, *, with_w1: bool, learnt: bool) -> list[Row]:
+def quick(
+    names: list[str], epsilons: list[float], seeds: int, delta: str, *, with_w1: bool, learnt: bool, aimed: bool
+) -> list[Row]:
     """Return a row for each run on open tables; what depends on real rows alone is computed once a split."""
     floors, rows = stored_floors(), []
     for name in names:
@@ -107,7 +114,7 @@ def quick(names: list[str], epsilons: list[float], seeds: int, delta: str, *, wi
             if not rows:  # loads what is loaded when it is first needed
                 here(split, 1, seed, delta)
             for epsilon in epsilons:
-                synthetic, cost = here(split, epsilon, seed, delta)
+                synthetic, cost = here(split, epsilon, seed, delta, aimed=aimed)
                 row = {"table": name, "epsilon": epsilon, "seed": seed, **cost}
                 row |= split.real.compare(synthetic, with_w1=with_w1)
                 if learnt:
@@ -126,6 +133,21 @@ def final(delta: str) -> list[Row]:
             for epsilon in EPSILONS:
                 synthetic, cost = apart(name, epsilon, seed, delta)
                 rows.append({"table": name, "epsilon": epsilon, "seed": seed, **cost, **split.measures(synthetic)})
+    return rows
+
+
+def aimed() -> list[Row]:
+    """Return a row for each held-out table, epsilon, promise and seed: what models learn, their column declared."""
+    floors, rows = stored_floors(), []
+    for name in (*tables.HELD_OUT, *tables.LARGE):
+        for seed in SEEDS:
+            split = Split(name, seed, floors.get(f"{name} {seed}"))
+            for delta in ("0", DELTA):
+                for epsilon in EPSILONS:
+                    synthetic, _ = here(split, epsilon, seed, delta, aimed=True)
+                    found = downstream.scores(synthetic, split.unseen, split.bounds, split.target)
+                    rows.append({"table": name, "epsilon": epsilon, "seed": seed, "delta": delta, **found})
+        print(f"{name} done", file=sys.stderr, flush=True)
     return rows
 
 
@@ -311,6 +333,7 @@ def options() -> argparse.Namespace:
     half = parser.add_mutually_exclusive_group(required=True)
     half.add_argument("--open", action="store_true", help="the open tables, quickly")
     half.add_argument("--held-out", action="store_true", help="the held-out tables: writes results/held-out.json")
+    half.add_argument("--aimed", action="store_true", help="their models alone: writes results/held-out-aimed.json")
     half.add_argument(
         "--curve", action="store_true", help="the open tables as epsilon grows: writes results/curve.json"
     )
@@ -318,6 +341,7 @@ def options() -> argparse.Namespace:
     half.add_argument("kept", nargs="?", choices=["kept"], help="compare the kept runs again")
     parser.add_argument("--w1", action="store_true", help="with the excess W1 of the whole space")
     parser.add_argument("--downstream", action="store_true", help="with what models learn")
+    parser.add_argument("--target", action="store_true", help="with the column that models predict declared")
     parser.add_argument("--tables", default=",".join(tables.OPEN), help="open tables, with commas between")
     parser.add_argument("--epsilons", default=",".join(map(str, EPSILONS)), help="of 0.1, 1 and 4, with commas between")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many splits of each table")
@@ -340,13 +364,27 @@ def main() -> None:
         rows = curve()
         save("curve", rows=rows)
         print(table(rows))
+    elif asked.aimed:
+        rows, rivals = aimed(), json.loads(RIVALS.read_text())
+        parts = {
+            delta: differences(own, rivals["rows"], rivals["floors"]) for (delta,), own in groups(rows, "delta").items()
+        }
+        save("held-out-aimed", rows=rows, differences=parts["0"], with_delta=parts[DELTA])
+        for delta, found in parts.items():
+            print(f"delta {delta}\n{table(found)}")
     elif asked.held_out:
         rows = final(asked.delta)
         save(kept, **compared(rows, asked.delta), rows=rows)
     else:
         epsilons = [next(e for e in EPSILONS if e == float(word)) for word in asked.epsilons.split(",")]
         rows = quick(
-            asked.tables.split(","), epsilons, asked.seeds, asked.delta, with_w1=asked.w1, learnt=asked.downstream
+            asked.tables.split(","),
+            epsilons,
+            asked.seeds,
+            asked.delta,
+            with_w1=asked.w1,
+            learnt=asked.downstream,
+            aimed=asked.target,
         )
         compared(rows, asked.delta)
         if asked.keep:

@@ -1,6 +1,6 @@
 """The values of derived columns, for all rows at once. Total: no row raises, and none depends on another.
 
-A missing value gives a missing value. So do a division by zero, a result that is not finite, a whole number beyond 2^53
+A missing value gives a missing value. So do a division by zero, a result that is not finite (log(0)), a whole number beyond 2^53
 and a text of more than a thousand letters. On output all of it is public.
 """
 
@@ -121,6 +121,10 @@ ARITHMETIC: dict[str, Callable[..., Floats]] = {
     "abs": np.abs,
     "floor": np.floor,
     "ceil": np.ceil,
+    "power": lambda x, y: np.power(x, y) + 0 * (x + y),  # what is missing stays so: NaN to the power of 0 would be 1
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
 }
 
 

@@ -42,7 +42,7 @@ DATE_PARTS = {
 """Parts of dates and times, and what Arrow calls them."""
 FUNCTIONS = (
     "+, -, *, / (a number), // and % (whole, towards minus infinity)",
-    "abs, floor, ceil, round(x), round(x, digits), min, max",
+    "abs, floor, ceil, round(x), round(x, digits), min, max, power(x, y), sqrt, exp, log (natural)",
     "year, quarter, month, day, week, weekday (Monday is 1), dayofyear of a date; hour, minute, second of a time",
     "date(datetime), days_between(a, b), years_between(a, b)",
     "text(x), left(text, n), concat(a, b, ...), coalesce(a, b, ...): the first that is not missing",
@@ -197,6 +197,10 @@ def _result(call: Call, sorts: Sequence[Sort], column: Derived) -> Sort:
         "abs": (count == 1 and numeric, "a number", whole),
         "floor": (count == 1 and numeric, "a number", "whole"),
         "ceil": (count == 1 and numeric, "a number", "whole"),
+        "power": (count == 2 and numeric, "two numbers", "number"),
+        "sqrt": (count == 1 and numeric, "a number", "number"),
+        "exp": (count == 1 and numeric, "a number", "number"),
+        "log": (count == 1 and numeric, "a number", "number"),
         "round": (
             numeric and (count == 1 or (count == 2 and type(literal) is int and literal <= 15)),
             "a number, and how many digits (0 to 15)",

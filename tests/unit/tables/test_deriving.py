@@ -89,6 +89,15 @@ def derived(text, **lookup):
         ("round(pay / 3, 2)", [3.5, -2.33, None, 333.33]),
         ("min(age, 50, 100)", [37, 50, None, 0]),
         ("max(age, pay)", [37.0, 120.0, None, 1000.0]),
+        ("power(age, 2)", [1369.0, 14400.0, None, 0.0]),
+        ("power(age, 0)", [1.0, 1.0, None, 1.0]),  # what is missing stays missing
+        ("power(1, age)", [1.0, 1.0, None, 1.0]),
+        ("power(pay, 0.5)", [10.5**0.5, None, None, 1000**0.5]),
+        ("power(age, -1)", [1 / 37, 1 / 120, None, None]),
+        ("sqrt(pay)", [10.5**0.5, None, None, 1000**0.5]),
+        ("exp(age)", [math.exp(37), math.exp(120), None, 1.0]),
+        ("exp(pay)", [math.exp(10.5), math.exp(-7), None, None]),
+        ("log(age)", [math.log(37), math.log(120), None, None]),
         ("code * 2", [2, 14, None, 4]),
         ("year(born)", [1980, 2020, None, 1900]),
         ("quarter(born)", [1, 4, None, 1]),
@@ -154,6 +163,7 @@ def test_rows_are_computed_one_by_one_as_a_slow_twin_does():
             "pay": COLUMNS["pay"],
             "x": Derived("max(floor(pay / age) % 7, age // 3) - 2 * abs(pay)"),
             "y": Derived("concat(text(x), '!')"),
+            "z": Derived("power(pay, 1 / 3) + log(age) * exp(-age) - sqrt(pay)"),
         }
     )
     rng = np.random.default_rng(0)
@@ -162,7 +172,8 @@ def test_rows_are_computed_one_by_one_as_a_slow_twin_does():
     found = schema.derive(points)
     assert np.allclose(found["x"], [slow(row) for row in points], equal_nan=True)
     alone = [schema.derive(point[np.newaxis]) for point in points[:50]]
-    assert np.array_equal(found["x"][:50], np.concatenate([one["x"] for one in alone]), equal_nan=True)
+    for name in ("x", "z"):
+        assert np.array_equal(found[name][:50], np.concatenate([one[name] for one in alone]), equal_nan=True)
     assert found["y"][:50].to_pylist() == [one["y"][0].as_py() for one in alone]
     assert len(schema.derive(points[:0])["y"]) == 0
 
@@ -205,6 +216,8 @@ def test_texts_that_are_no_expressions(text, told):
         ("city + 1", "gives \\+ text, whole; it takes numbers"),
         ("hour(born)", "gives hour date; it takes a time"),
         ("round(pay, age)", "how many digits"),
+        ("power(pay)", "gives power number; it takes two numbers"),
+        ("log(city)", "gives log text; it takes a number"),
         ("left(city, age)", "how many letters"),
         ("concat(city, age)", "it takes texts"),
         ("coalesce(city, age)", "values of one sort"),

@@ -13,7 +13,8 @@ import privmeasure as pm
 from privmeasure.domains import Box, Categories, Product
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.mechanisms import ColumnTree
-from privmeasure.mechanisms.choice import AGREEMENTS, PART
+from privmeasure.mechanisms.choice import PART
+from privmeasure.mechanisms.pairs import AGREEMENTS
 from privmeasure.model.agreements import MOST_FOLLOWED, Agreements, surprising_tables
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.columns import MOST_AGREED, MOST_COLUMNS, ColumnPlan

@@ -26,7 +26,8 @@ import pytest
 from privmeasure.counts import Axis, CellCounts, Partition
 from privmeasure.domains import Box, Categories, Product
 from privmeasure.mechanisms import ColumnTree, choice
-from privmeasure.mechanisms.choice import RankedColumn, TruePairs
+from privmeasure.mechanisms import pairs as true_pairs
+from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace
 from privmeasure.plans.tuning import TUNED
@@ -118,7 +119,7 @@ def rounds_of(table: Table, margins: Margins, plan, path: tuple[int, ...], monke
     columns = [RankedColumn(np.array(m, float), ordered=False, listed=False, blocks=None, alone=None) for m in margins]
     true = kind(NAMES, counts_of(table), columns, replace(plan, rows=sum(margins[0])), TUNED)
     with monkeypatch.context() as patch:
-        patch.setattr(choice, "noisy_max", scripted)
+        patch.setattr(true_pairs, "noisy_max", scripted)
         true._tree([true._true(t, true._score_sides) for t in range(3)], None)
     return seen
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product
-from privmeasure.mechanisms import ColumnTree, choice, tree
+from privmeasure.mechanisms import ColumnTree, tree
 from privmeasure.mechanisms import columns as column_tree
+from privmeasure.mechanisms import pairs as true_pairs
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
@@ -34,11 +35,11 @@ class Tape:
 
     def __init__(self, monkeypatch):
         self.noisy, self.winners, self.playing = {}, {}, False
-        self.add_noise, self.noisy_max = tree.add_noise, choice.noisy_max
-        for module in (tree, choice):
+        self.add_noise, self.noisy_max = tree.add_noise, true_pairs.noisy_max
+        for module in (tree, true_pairs):
             monkeypatch.setattr(module, "add_noise", self.noise)
         monkeypatch.setattr(column_tree, "public_total", partial(noisy_total, self.noise))
-        monkeypatch.setattr(choice, "noisy_max", self.winner)
+        monkeypatch.setattr(true_pairs, "noisy_max", self.winner)
 
     def noise(self, counts, level, law, key, part, threads):
         if not self.playing:
@@ -123,13 +124,13 @@ def test_under_replace_only_the_number_of_rows_is_public(releases):
 
 def test_a_mechanism_that_reads_the_number_of_rows_is_found(releases, monkeypatch):
     """The check can fail: here the true number of rows decides what is expected of a pair."""
-    real, seen = choice.TruePairs._expected, []
+    real, seen = true_pairs.TruePairs._expected, []
 
     def wrong(self, t, sides, sample):
         seen.append(real(self, t, sides, sample) * self._counts[t].total / self._plan.rows)
         return seen[-1]
 
-    monkeypatch.setattr(choice.TruePairs, "_expected", wrong)
+    monkeypatch.setattr(true_pairs.TruePairs, "_expected", wrong)
     tool = ColumnTree(DOMAIN, Privacy(2, "add-remove"))
     releases(tool, data(ROWS), data(ROWS + 1))
     half = len(seen) // 2
@@ -138,8 +139,10 @@ def test_a_mechanism_that_reads_the_number_of_rows_is_found(releases, monkeypatc
 
 def test_what_is_expected_of_pairs_is_public(releases, monkeypatch):
     """The tables that scores subtract are the same for neighbours, in both layers, once the releases are."""
-    seen, real = [], choice.score
-    monkeypatch.setattr(choice, "score", lambda true, expected: seen.append(expected.copy()) or real(true, expected))
+    seen, real = [], true_pairs.score
+    monkeypatch.setattr(
+        true_pairs, "score", lambda true, expected: seen.append(expected.copy()) or real(true, expected)
+    )
     tool = ColumnTree(DOMAIN, Privacy(2, "add-remove"))
     releases(tool, data(ROWS), data(ROWS + 1, seed=2))
     half = len(seen) // 2
@@ -155,6 +158,6 @@ def test_the_release_holds_no_private_object():
     found = list(reachable(release))
     assert sum(isinstance(value, np.ndarray) for value in found) > 1
     for value in found:
-        assert not isinstance(value, CellCounts | ArraySource | Key | choice.TruePairs)
+        assert not isinstance(value, CellCounts | ArraySource | Key | true_pairs.TruePairs)
         assert not (isinstance(value, np.ndarray) and np.shares_memory(value, points))
-    assert repr(choice.TruePairs([], [], [], None, None)) == "TruePairs(private)"
+    assert repr(true_pairs.TruePairs([], [], [], None, None)) == "TruePairs(private)"

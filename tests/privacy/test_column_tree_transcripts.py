@@ -26,8 +26,9 @@ import numpy as np
 import pytest
 
 from privmeasure.domains import Categories, Product
-from privmeasure.mechanisms import ColumnTree, choice, tree
+from privmeasure.mechanisms import ColumnTree, tree
 from privmeasure.mechanisms import columns as column_tree
+from privmeasure.mechanisms import pairs as true_pairs
 from privmeasure.mechanisms.choice import worth
 from privmeasure.model import graph as model
 from privmeasure.model.agreements import agreement_of
@@ -149,12 +150,12 @@ class Stage:
         patch.setattr(column_schedule, "LONG_LIST", 2)
         self.tool = ColumnTree(Product(columns), Privacy(EPSILON, relation, people), tuning=tuning)
         self.seen: dict[tuple[Table, Script], Transcript] = {}
-        for module in (tree, choice):
+        for module in (tree, true_pairs):
             patch.setattr(module, "add_noise", self._noise)
         patch.setattr(column_tree, "public_total", partial(noisy_total, self._noise))
-        patch.setattr(choice, "noisy_max", self._winner)
-        patch.setattr(choice, "agreement_of", self._agreement)
-        patch.setattr(choice, "sign_noise", self._signs)
+        patch.setattr(true_pairs, "noisy_max", self._winner)
+        patch.setattr(true_pairs, "agreement_of", self._agreement)
+        patch.setattr(true_pairs, "sign_noise", self._signs)
         self.pairs = (2, 0, 0) if part else (3, 1, 6) if agreed else (2, 1, 0) if shaped else (3, 3, 0)
         if true_model:
             patch.setattr(model, "pair_table", self._true_table)
@@ -381,7 +382,7 @@ def test_what_is_worth_twice_as_much_for_every_row_is_a_violation():
         return (2 if true.size == 9 else -2) * worth(true, expected, 0.1, clear=0.1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choice, "worth", twice)
+        patch.setattr(true_pairs, "worth", twice)
         found = played.__wrapped__("add-remove", shaped=True)
     assert worst_shape(found) > 1.2
 

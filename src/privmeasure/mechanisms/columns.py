@@ -35,11 +35,12 @@ from privmeasure.estimates.linear import (
     total_estimate,
 )
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
-from privmeasure.mechanisms.choice import RankedColumn, TruePairs, without_unused
+from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
 from privmeasure.model.agreements import Agreements
 from privmeasure.model.pairs import Pair
 from privmeasure.model.ranks import Blocks, Groups, rank
+from privmeasure.model.unused import without_unused
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LawName, check_scale, facts_of
 from privmeasure.origin import Origin

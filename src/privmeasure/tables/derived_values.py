@@ -1,6 +1,6 @@
 """The values of derived columns, for all rows at once. Total: no row raises, and none depends on another.
 
-A missing value gives a missing value. So do a division by zero, a result that is not finite (log(0)), a whole number beyond 2^53
+A missing value gives a missing value. So do a division by zero, a result that is not finite, a whole number beyond 2^53
 and a text of more than a thousand letters. On output all of it is public.
 """
 

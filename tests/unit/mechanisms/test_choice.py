@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privmeasure.mechanisms import choice
-from privmeasure.mechanisms.choice import CANDIDATES, PART, noisy_max, one_sided, score, without_unused, worth
+from privmeasure.mechanisms.choice import CANDIDATES, PART, noisy_max, one_sided, score, worth
 from privmeasure.model.agreements import Agreements
 from privmeasure.model.pairs import Pair
+from privmeasure.model.unused import without_unused
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.laplace import discrete_laplace

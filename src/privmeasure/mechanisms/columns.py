@@ -57,7 +57,7 @@ from privmeasure.plans.columns import MOST_COLUMNS, ColumnPlan, rows_error
 from privmeasure.plans.laws import REFERENCE_ROWS, choose_law
 from privmeasure.plans.plan import RowsAre
 from privmeasure.plans.recipe import PLAIN
-from privmeasure.plans.tuning import GAUSSIAN_TUNED, TUNED, Tuning
+from privmeasure.plans.tuning import AIMED, GAUSSIAN_AIMED, GAUSSIAN_TUNED, TUNED, Tuning
 from privmeasure.privacy import Privacy
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
@@ -115,7 +115,7 @@ class ColumnTree:
         if not isinstance(self.tuning, Tuning):
             raise ArgumentError(f"tuning must be a Tuning, got {self.tuning!r}. Leave it out if in doubt.")
         chosen, why = choose_law(self.privacy, self._noise)
-        object.__setattr__(self, "tuning", self._tuned(chosen) if why else self.tuning)
+        object.__setattr__(self, "tuning", self._tuned(chosen) if why or self.targets else self.tuning)
         object.__setattr__(self, "privacy", chosen)
         object.__setattr__(self, "why", why)
         for rows in (1, 2**52):  # shares fall or rise with the rows: if both ends are within reach, all between are
@@ -139,10 +139,11 @@ class ColumnTree:
         return self.privacy.law
 
     def _tuned(self, privacy: Privacy) -> Tuning:
-        """Return the tuning for the law of a promise, unless another one than the usual two was given."""
-        if self.tuning not in (TUNED, GAUSSIAN_TUNED):
+        """Return the tuning for the law of a promise and for targets, unless another one than the usual was given."""
+        if self.tuning not in (TUNED, GAUSSIAN_TUNED, AIMED, GAUSSIAN_AIMED):
             return self.tuning
-        return GAUSSIAN_TUNED if privacy.delta else TUNED
+        usual, aimed = (GAUSSIAN_TUNED, GAUSSIAN_AIMED) if privacy.delta else (TUNED, AIMED)
+        return aimed if self.targets else usual
 
     def _noise(self, privacy: Privacy) -> float:
         """Return about how much noise all columns would have together: cells times E|noise|, summed up."""

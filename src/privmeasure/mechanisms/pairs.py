@@ -28,6 +28,8 @@ MODEL_ROWS = 50_000
 """Rows of the sample that says what the tree already tells about a pair: more would take longer and scatter less."""
 MODEL_SEED = 0
 """Of that sample: fixed and public, so that it is a function of released values."""
+FIRST_AIMED = 2
+"""Pairs with a target that are chosen first, however few there are."""
 BESIDE = 3
 """Columns beside a target: those that tell most of it, whose pairs are chosen after those with the target itself.
 
@@ -217,12 +219,12 @@ class TruePairs:
     def _among(
         self, able: NDArray[np.intp], chosen: int, wanted: int, beside: NDArray[np.bool_] | None = None
     ) -> NDArray[np.intp]:
-        """Return the pairs to choose among: for the first half those with a target, then those `beside` a target.
+        """Return the pairs to choose among: for the first half, or two, those with a target, then those `beside` one.
 
         Public: targets are declared, and so is how many pairs there are. Where no such pair is left, all come into
         question.
         """
-        wishes = [self._aimed] * (2 * chosen < wanted) + [beside]
+        wishes = [self._aimed] * (chosen < max(wanted / 2, FIRST_AIMED)) + [beside]
         narrowed = (able[wish[able]] for wish in wishes if wish is not None)
         return next((pairs for pairs in narrowed if len(pairs)), able)
 

@@ -445,8 +445,8 @@ def test_pairs_with_a_target_come_first_and_then_those_beside_it():
     x = np.column_stack([twins, twins, weak, cause, (cause + weak + rng.integers(0, 2, n)) % 8, y])
     factors = [Categories(6), Categories(6), Categories(2), Categories(8), Categories(8), Categories(2)]
 
-    def pairs(targets, seed):
-        measure = release(x, factors, epsilon=2, neighbours="add-remove", seed=seed, targets=targets)
+    def pairs(targets, seed, epsilon=2):
+        measure = release(x, factors, epsilon=epsilon, neighbours="add-remove", seed=seed, targets=targets)
         return measure, [(pair.first, pair.second) for pair in measure.pairs]
 
     for seed in range(3):
@@ -456,6 +456,13 @@ def test_pairs_with_a_target_come_first_and_then_those_beside_it():
         assert sum(5 in pair for pair in chosen) == 5, "every pair with the target is bought"
         assert {3} & {j for pair in chosen[tree + -(-extra // 2) :] for j in pair}
         assert pairs((), seed)[0].plan == measure.plan, "a target costs nothing"
+        few, both = pairs((5,), seed, epsilon=0.02)
+        assert len(both) == 2, "where noise would hide more of them"
+        assert all(5 in pair for pair in both)
+        usual = pairs((), seed, epsilon=0.02)[0].plan
+        assert usual.tree_pairs == 3
+        assert few.plan.spent <= few.plan.privacy.epsilon
+        assert few.plan.tree_budget > usual.tree_budget
     with pytest.raises(ArgumentError, match="targets must be"):
         ColumnTree(Product(factors), Privacy(1, "replace"), targets=(6,))
 

@@ -115,6 +115,7 @@ bench-open: .venv/ready-bench ## the wide tables that constants may be chosen on
 bench-held-out: .venv/ready-bench ## the wide tables that nothing is chosen on: ours beside the kept results of rivals
 	$(BIN)/python benchmarks/held_out.py --held-out
 	$(BIN)/python benchmarks/held_out.py --held-out --delta
+	$(BIN)/python benchmarks/held_out.py --aimed
 
 bench-held-out-rivals: .venv/ready-bench ## the rivals on both halves: a day, kept runs are not repeated
 	$(BIN)/python benchmarks/held_out_rivals.py

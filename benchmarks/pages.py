@@ -175,7 +175,10 @@ def wide_tables() -> str:
     """Return the numbers of the page about wide tables."""
     earlier = [(load(f"held-out-{time}"), load(f"held-out-delta-{time}")) for time in ("first", "second", "third")]
     held_out = load("held-out"), load("held-out-delta")
-    return wide_page.numbers(held_out[0], load("wide"), load("wide-delta"), held_out[1], earlier, load("curve"))
+    targets = [found for name in ("held-out-aimed", "held-out-aimed-first") if (found := load(name))]
+    return wide_page.numbers(
+        held_out[0], load("wide"), load("wide-delta"), held_out[1], earlier, load("curve"), targets
+    )
 
 
 KINDS = ["means", "quantiles", "shares", "bins", "W1 of columns", "W1 of pairs"]

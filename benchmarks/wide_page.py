@@ -83,6 +83,20 @@ def differences(result: Row) -> str:
     return lines(["epsilon", "score", "model", "tables", "ours less the best rival's"], rows)
 
 
+def aimed(results: Sequence[Row]) -> str:
+    """Return what models learn where the column that they predict is declared: the last scoring, and those before."""
+    said = [
+        "### With a declared target",
+        "The same where the schema names the column that is predicted as its [target](schema.md), as one who will "
+        "train models would. MST and AIM know of no target.",
+    ]
+    for i, result in enumerate(results):
+        said += [f"Scored before, at commit {result['commit'].removesuffix('-dirty')}:"] if i else []
+        said += [differences(result), "With the rivals' delta:", differences({"differences": result["with_delta"]})]
+        said += [] if i else [models(result)]
+    return "\n\n".join(said)
+
+
 def losses(result: Row) -> str:
     """Return where the best rival is ahead, as a sentence for each epsilon."""
     said = []
@@ -214,9 +228,10 @@ def numbers(
     delta: Row | None = None,
     scorings: Sequence[tuple[Row | None, Row | None]] = (),
     curve: Row | None = None,
+    targets: Sequence[Row] = (),
 ) -> str:
     """Return the part of the page that is made of numbers."""
-    parts = ["The held-out half has not been scored yet." if not result else scored(result)]
+    parts = ["The held-out half has not been scored yet." if not result else scored(result, targets)]
     if delta:
         parts += [
             "## Held-out tables, with the rivals' delta",
@@ -252,7 +267,7 @@ def numbers(
     return "\n\n".join(filter(None, parts))
 
 
-def scored(result: Row) -> str:
+def scored(result: Row, targets: Sequence[Row] = ()) -> str:
     cpu = result["machine"]
     counts: dict[str, int] = {}
     for row in result["rivals"]:
@@ -274,6 +289,7 @@ def scored(result: Row) -> str:
         "Bold where ours is more than .02 below the best rival's; R2 below 0 counts as 0.",
         differences(result),
         models(result),
+        aimed(targets) if targets else "",
         "## Runs of rivals without a result",
         stopped(result),
         f"Measured by `make bench-held-out` on {cpu['cores']} cores ({cpu['cpu']}), commit {result['commit']}.",

@@ -176,6 +176,10 @@ def test_the_page_says_what_was_missed():
     assert "**3.00** (1.12)" in page
     assert "- epsilon 1: in 2 of 12 ratios, the largest being football 1-way 3.00; anger 1-way 3.00." in page
     assert "not finished within 30 CPU minutes" in page
+    assert "declared target" not in page
+    again = [{"commit": "now", "differences": result["differences"], "with_delta": result["differences"]}] * 2
+    page = wide_page.numbers(result, None, targets=again)
+    assert page.index("### With a declared target") < page.index("Scored before, at commit now:")
     assert "1-way total variation 3.00" in wide_page.line(result)
     assert "not been scored" in wide_page.numbers(None, None)
 

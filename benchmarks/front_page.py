@@ -243,10 +243,16 @@ def simulated(result: Row) -> str:
         [row["table"], str(row["epsilon"]), f"{row['usual']:.3f}", f"{row['finer']:.3f}", f"{row['ratio']:.2f}"]
         for row in result["finer"]
     ]
+    learnt = [
+        [row["rows"], str(row["epsilon"]), f"{row['boosting']:.2f}", f"{row['linear']:.2f}"] for row in result["aimed"]
+    ]
     return (
         lines(["table", "measure", "declared as", "epsilon", "mean"], ways)
         + "\n\nTotal variation of pairs, where finer tables of long lists may be chosen and where not:\n\n"
         + lines(["table", "epsilon", "usual tables", "finer ones too", "ratio"], finer)
+        + "\n\nAUC of models that predict a column of two values, mean over six tables that a few factors decide, "
+        "where the column is declared as the target and where not:\n\n"
+        + lines(["trained on", "epsilon", "boosting", "linear"], learnt)
     )
 
 

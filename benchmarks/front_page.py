@@ -291,7 +291,8 @@ PARTS = {
     "Columns made of others": (
         "simulated",
         simulated,
-        "Simulated tables, as they are and as one who knows them would declare them; pure epsilon.",
+        "Simulated tables, as they are and as one who knows them would declare them; pure epsilon, and a tree for each "
+        "column, as wider tables have it.",
     ),
     "Orders between columns": ("stays", stays, "Stays in a hospital, simulated."),
 }

@@ -10,7 +10,7 @@
 
 Codes, shop and places are also released without finer tables (docs/mathematics.md): total variation of pairs, with
 them over without. Means of five releases, of finer tables and of factors three; noise comes from seeds, so that the
-numbers can be made again, and the tables hold nobody. Pure epsilon: of so few columns, a delta would seldom be used.
+numbers can be made again, and the tables hold nobody. Pure epsilon, and a tree for each column, as wider tables have.
 """
 
 import sys

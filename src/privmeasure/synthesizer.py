@@ -557,7 +557,7 @@ def _aimed(target: Sequence[str], mechanism: MechanismName) -> str:
     """Say what a target changes."""
     names = " and ".join(map(repr, target))
     if mechanism == "columns":
-        return f"pairs with {names} are chosen first, then those beside it"
+        return f"pairs with {names} are chosen first, and fewer in all where rows are few"
     return f"the target {names} changes nothing, as all columns are measured together"
 
 

@@ -35,7 +35,7 @@ from privmeasure.estimates.linear import (
     total_estimate,
 )
 from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
-from privmeasure.mechanisms.pairs import RankedColumn, TruePairs
+from privmeasure.mechanisms.pairs import FIRST_AIMED, RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
 from privmeasure.model.agreements import Agreements
 from privmeasure.model.pairs import Pair
@@ -115,7 +115,7 @@ class ColumnTree:
         if not isinstance(self.tuning, Tuning):
             raise ArgumentError(f"tuning must be a Tuning, got {self.tuning!r}. Leave it out if in doubt.")
         chosen, why = choose_law(self.privacy, self._noise)
-        object.__setattr__(self, "tuning", self._tuned(chosen) if why or self.targets else self.tuning)
+        object.__setattr__(self, "tuning", self._tuned(chosen, aims=self._aims))
         object.__setattr__(self, "privacy", chosen)
         object.__setattr__(self, "why", why)
         for rows in (1, 2**52):  # shares fall or rise with the rows: if both ends are within reach, all between are
@@ -138,17 +138,27 @@ class ColumnTree:
         """The law of the noise."""
         return self.privacy.law
 
-    def _tuned(self, privacy: Privacy) -> Tuning:
+    @property
+    def _aims(self) -> bool:
+        """Whether few pairs may be enough: one or two targets that vary, and pairs to choose among."""
+        varied = [j for j, space in enumerate(self.spaces) if space.size(finest_level(space)) > 1]
+        return len(varied) > 2 and 0 < len({*self.targets}.intersection(varied)) <= FIRST_AIMED
+
+    def _tuned(self, privacy: Privacy, *, aims: bool) -> Tuning:
         """Return the tuning for the law of a promise and for targets, unless another one than the usual was given."""
         if self.tuning not in (TUNED, GAUSSIAN_TUNED, AIMED, GAUSSIAN_AIMED):
             return self.tuning
-        usual, aimed = (GAUSSIAN_TUNED, GAUSSIAN_AIMED) if privacy.delta else (TUNED, AIMED)
-        return aimed if self.targets else usual
+        if privacy.delta:
+            return GAUSSIAN_AIMED if aims else GAUSSIAN_TUNED
+        return AIMED if aims else TUNED
 
     def _noise(self, privacy: Privacy) -> float:
-        """Return about how much noise all columns would have together: cells times E|noise|, summed up."""
-        rows = self.rows or REFERENCE_ROWS
-        split = split_over(self.spaces, privacy, rows, buy_size=self._buys_size, tuning=self._tuned(privacy))
+        """Return about how much noise all columns would have together: cells times E|noise|, summed up.
+
+        Targets do not count: they must not decide whether a delta is used.
+        """
+        rows, tuning = self.rows or REFERENCE_ROWS, self._tuned(privacy, aims=False)
+        split = split_over(self.spaces, privacy, rows, buy_size=self._buys_size, tuning=tuning)
         budgets = (next(iter(levels.items()), None) for levels in split.columns)  # of a number, its coarse cells
         return sum(
             space.size(first[0]) * facts_of(privacy.law, privacy.scale(first[1])).size

@@ -227,7 +227,7 @@ def _result(call: Call, sorts: Sequence[Sort], column: Derived) -> Sort:
         allowed = ("datetime", "time") if clock else DAYS
         rules[part] = (count == 1 and sorts[0] in allowed, "a time" if clock else "a date", "whole")
     if name not in rules:
-        hint = did_you_mean(name, list(rules))
+        hint = " Did you mean 'log'?" if name == "ln" else did_you_mean(name, list(rules))
         raise ExpressionError(f"has the function {name!r}, which is unknown.{hint} There are: {'; '.join(FUNCTIONS)}.")
     fits, wanted, result = rules[name]
     if not fits:

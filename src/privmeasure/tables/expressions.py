@@ -28,6 +28,9 @@ MOST_TOKENS = 300
 """Numbers, names and signs: a sum of many parts is a deep tree, and must be no deeper than Python goes."""
 
 
+POWERS = "A power is power(x, y)."
+
+
 class ExpressionError(ArgumentError):
     """What is wrong with an expression, told as a predicate that its text can be put before."""
 
@@ -103,7 +106,8 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while at < len(text):
         match = EXPRESSION_TOKEN.match(text, at)
         if match is None:
-            raise ExpressionError(f"cannot be read at {text[at:].strip()[:20]!r}. Close every quote.")
+            advice = POWERS if text[at:].lstrip().startswith("^") else "Close every quote."
+            raise ExpressionError(f"cannot be read at {text[at:].strip()[:20]!r}. {advice}")
         kind = str(match.lastgroup)
         tokens.append((kind, match[kind]))
         at = match.end()
@@ -156,7 +160,8 @@ class _Reader:
             found = self.sum(depth + 1)
             self._close()
             return found
-        raise ExpressionError(f"has {token!r} where a number, a name or a bracket was expected.")
+        advice = f" {POWERS}" if token == "*" else ""
+        raise ExpressionError(f"has {token!r} where a number, a name or a bracket was expected.{advice}")
 
     def _parts(self, depth: int) -> tuple[Expression, ...]:
         self.tokens.pop(0)

@@ -467,6 +467,26 @@ def test_pairs_with_a_target_come_first_and_then_those_beside_it():
         ColumnTree(Product(factors), Privacy(1, "replace"), targets=(6,))
 
 
+def test_targets_change_the_split_only_where_few_pairs_of_theirs_can_be_chosen():
+    def planned(factors, targets, delta=0):
+        promise = Privacy(Fraction(1, 10), "add-remove", delta=delta)
+        return ColumnTree(Product(factors), promise, rows=3_000, targets=targets)
+
+    ten = [Categories(10)] * 10
+    usual, one = planned(ten, ()), planned(ten, (0,))
+    assert (usual.plan().tree_pairs, one.plan().tree_pairs) == (4, 2)
+    assert planned(ten, (0, 1, 2)).plan() == usual.plan(), "many targets need many pairs"
+    still = [Categories(1), *ten]
+    assert planned(still, (0,)).plan() == planned(still, ()).plan(), "a target that never varies is none"
+    assert planned(ten[:2], (0,)).plan() == planned(ten[:2], ()).plan(), "of two columns there is nothing to choose"
+    given = Fraction(1, 10**6)
+    assert planned(ten, (0,), given).privacy == planned(ten, (), given).privacy, "targets decide on no delta"
+    for tool in (usual, planned(ten, (), given)):
+        aimed = replace(tool, targets=(0,))
+        assert aimed.plan() != tool.plan()
+        assert replace(aimed, targets=()) == tool
+
+
 # ------------------------------------------------------------------------------------------------- what is let go of
 
 

@@ -191,7 +191,8 @@ def test_rows_are_computed_one_by_one_as_a_slow_twin_does():
         ("year(age", "ends where \\) was expected"),
         ("age & 1", "cannot be read at '& 1'"),
         ("'a", "cannot be read"),
-        ("age ** 2", "has '\\*' where a number"),
+        ("age ** 2", "has '\\*' where a number, a name or a bracket was expected. A power is power"),
+        ("age ^ 2", "cannot be read at '\\^ 2'. A power is power"),
         ("__import__('os').system('x')", "cannot be read at"),
         ("1x", "cannot be read"),
         ("(" * 40 + "1" + ")" * 40, "brackets inside each other"),
@@ -212,6 +213,7 @@ def test_texts_that_are_no_expressions(text, told):
         ("name", "names 'name', which is no column with values"),
         ("eval(age)", "has the function 'eval', which is unknown"),
         ("yeer(born)", "Did you mean 'year'"),
+        ("ln(pay)", "Did you mean 'log'"),
         ("year(age)", "gives year whole; it takes a date"),
         ("city + 1", "gives \\+ text, whole; it takes numbers"),
         ("hour(born)", "gives hour date; it takes a time"),
@@ -541,6 +543,18 @@ def test_every_sort_is_compared(text, real):
     other = ROWS.append_column("x", pa.array([real[1], *real[1:3], "?"]))
     assert count_changes(schema, [same]).to_json()["derived"] == {"x": {"different": 0}}
     assert count_changes(schema, [other]).to_json()["derived"] == {"x": {"different": 2}}
+
+
+@pytest.mark.parametrize(("type", "near"), [(pa.float16(), 1e-4), (pa.float32(), 1e-7), (pa.float64(), 1e-10)])
+def test_numbers_are_compared_as_finely_as_they_are_stored(type, near):
+    schema = Schema({"u": Integer(30, 60), "x": Derived("sqrt(u)"), "y": Derived("exp(-u)")})
+    u = np.arange(30, 60)
+    x, y = np.sqrt(u), np.exp(-u.astype(float))
+    for times, expected in ((1 + near, 0), (1 + 100 * near, 30)):
+        rows = pa.table({"u": u, "x": pa.array((x * times).astype(type.to_pandas_dtype()), type), "y": y})
+        assert count_changes(schema, [rows]).to_json()["derived"]["x"] == {"different": expected}
+    rows = pa.table({"u": u, "x": x, "y": np.full(30, 7e-13)})
+    assert count_changes(schema, [rows]).to_json()["derived"]["y"] == {"different": 30}, "small is not the same"
 
 
 def test_frames_come_back_with_what_is_derived():

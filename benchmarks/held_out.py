@@ -292,6 +292,16 @@ def compared(rows: list[Row], delta: str) -> Row:
     return result
 
 
+def compared_models(rows: list[Row]) -> Row:
+    """Print what models learn beside the rivals, for either promise, and return it."""
+    rivals, found = json.loads(RIVALS.read_text()), dict[str, list[Row]]()
+    for (delta,), own in groups(rows, "delta").items():
+        found["with_delta" if float(delta) else "differences"] = differences(own, rivals["rows"], rivals["floors"])
+    for what, lines in found.items():
+        print(f"\nwith a declared target, {what}\n{table(lines)}")
+    return dict(found)
+
+
 def own_means(rows: list[Row]) -> list[tuple[tuple[Any, ...], dict[str, float]]]:
     return sorted(
         means(rows, "table", "epsilon").items(), key=lambda item: (item[0][1], tables.NAMES.index(item[0][0]))
@@ -360,18 +370,16 @@ def main() -> None:
         path = RESULTS / f"{kept}.json"
         old = json.loads(path.read_text())
         path.write_text(json.dumps(old | compared(old["rows"], asked.delta), indent=1) + "\n")
+        for path in RESULTS.glob("held-out-aimed*.json"):
+            old = json.loads(path.read_text())
+            path.write_text(json.dumps(old | compared_models(old["rows"]), indent=1) + "\n")
     elif asked.curve:
         rows = curve()
         save("curve", rows=rows)
         print(table(rows))
     elif asked.aimed:
-        rows, rivals = aimed(), json.loads(RIVALS.read_text())
-        parts = {
-            delta: differences(own, rivals["rows"], rivals["floors"]) for (delta,), own in groups(rows, "delta").items()
-        }
-        save("held-out-aimed", rows=rows, differences=parts["0"], with_delta=parts[DELTA])
-        for delta, found in parts.items():
-            print(f"delta {delta}\n{table(found)}")
+        rows = aimed()
+        save("held-out-aimed", rows=rows, **compared_models(rows))
     elif asked.held_out:
         rows = final(asked.delta)
         save(kept, **compared(rows, asked.delta), rows=rows)

@@ -28,7 +28,7 @@ MOST_TOKENS = 300
 """Numbers, names and signs: a sum of many parts is a deep tree, and must be no deeper than Python goes."""
 
 
-POWERS = "A power is power(x, y)."
+WRITE_POWER = "A power is power(x, y)."
 
 
 class ExpressionError(ArgumentError):
@@ -106,7 +106,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while at < len(text):
         match = EXPRESSION_TOKEN.match(text, at)
         if match is None:
-            advice = POWERS if text[at:].lstrip().startswith("^") else "Close every quote."
+            advice = WRITE_POWER if text[at:].lstrip().startswith("^") else "Close every quote."
             raise ExpressionError(f"cannot be read at {text[at:].strip()[:20]!r}. {advice}")
         kind = str(match.lastgroup)
         tokens.append((kind, match[kind]))
@@ -160,7 +160,7 @@ class _Reader:
             found = self.sum(depth + 1)
             self._close()
             return found
-        advice = f" {POWERS}" if token == "*" else ""
+        advice = f" {WRITE_POWER}" if token == "*" else ""
         raise ExpressionError(f"has {token!r} where a number, a name or a bracket was expected.{advice}")
 
     def _parts(self, depth: int) -> tuple[Expression, ...]:

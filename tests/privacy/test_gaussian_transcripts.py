@@ -20,8 +20,9 @@ import numpy as np
 import pytest
 
 from privmeasure.domains import Box, Categories, Product
-from privmeasure.mechanisms import PMM, ColumnTree, choice, pmm, tree
+from privmeasure.mechanisms import PMM, ColumnTree, pmm, tree
 from privmeasure.mechanisms import columns as column_tree
+from privmeasure.mechanisms import pairs as true_pairs
 from privmeasure.noise.entropy import Key
 from privmeasure.plans import laws
 from privmeasure.plans.tuning import GAUSSIAN_TUNED
@@ -59,11 +60,11 @@ class Stage:
 
     def __init__(self, patch: pytest.MonkeyPatch, factor: float = 1.0) -> None:
         self.factor = factor
-        for module in (tree, choice):
+        for module in (tree, true_pairs):
             patch.setattr(module, "add_noise", self._noise)
         for module in (column_tree, pmm):
             patch.setattr(module, "public_total", partial(noisy_total, self._noise))
-        patch.setattr(choice, "exponential_choice", self._winner)
+        patch.setattr(true_pairs, "exponential_choice", self._winner)
         patch.setattr(laws, "WORTH", 1e9)  # whatever it costs: it is the law that is tried
 
     def play(self, mechanism, table, seed: int) -> Transcript:

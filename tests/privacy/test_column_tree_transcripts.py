@@ -29,7 +29,7 @@ from privmeasure.domains import Categories, Product
 from privmeasure.mechanisms import ColumnTree, tree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.mechanisms import pairs as true_pairs
-from privmeasure.mechanisms.choice import worth
+from privmeasure.mechanisms.choice import noisy_max, worth
 from privmeasure.model import graph as model
 from privmeasure.model.agreements import agreement_of
 from privmeasure.noise.entropy import Key
@@ -37,6 +37,7 @@ from privmeasure.plans import column_schedule
 from privmeasure.plans.tuning import TUNED
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
+from reference.drawn import recorded
 from reference.selection import winners
 from reference.total import noisy_total
 
@@ -170,7 +171,10 @@ class Stage:
         plan = self.tool.plan(3)
         chosen = self.transcript.shapes if round_ >= plan.rounds else self.transcript.rounds
         assert round_ >= plan.rounds + len(chosen) if chosen is self.transcript.shapes else round_ == len(chosen)
-        chosen.append((tuple(scores.tolist()), won, 2 * privacy.sensitivity / budget))
+        with recorded() as drawn:  # the real choice, for the scale of its noise
+            noisy_max(scores, privacy=privacy, budget=budget, key=key, round_=round_)
+        ((scale,),) = drawn.choices().values()
+        chosen.append((tuple(scores.tolist()), won, scale))
         return won
 
     def _agreement(self, table, first, second):

@@ -23,11 +23,13 @@ from privmeasure.domains import Box, Categories, Product
 from privmeasure.mechanisms import PMM, ColumnTree, pmm, tree
 from privmeasure.mechanisms import columns as column_tree
 from privmeasure.mechanisms import pairs as true_pairs
+from privmeasure.mechanisms.exponential import exponential_choice
 from privmeasure.noise.entropy import Key
 from privmeasure.plans import laws
 from privmeasure.plans.tuning import GAUSSIAN_TUNED
 from privmeasure.privacy import GAUSSIAN, Privacy
 from privmeasure.sources.arrays import ArraySource
+from reference.drawn import recorded
 from reference.total import noisy_total
 
 COLUMNS, EPSILON = 5, 4
@@ -78,6 +80,9 @@ class Stage:
         return np.random.default_rng([self.seed, part, level]).integers(-2, 7, len(counts))
 
     def _winner(self, scores, *, scale, key, round_, part):
+        with recorded() as drawn:  # the real choice, for the scale of its scores
+            exponential_choice(scores, scale=scale, key=key, round_=round_, part=part)
+        ((scale,),) = drawn.choices().values()
         self.transcript.rounds.append((np.array(scores, float), float(scale) * self.factor))
         return int(np.random.default_rng([self.seed, 99, round_]).integers(len(scores)))
 

@@ -38,6 +38,8 @@ from privmeasure.transport.cells import Norm, cell_norm, corner_distance, has_cl
 
 SMALLEST_BETA = 1e-3
 """The least chance of failure that may be asked for: the noise is simulated about 1 / beta times."""
+LEAST_SHARE = SMALLEST_BETA * (1 - ROUNDING)
+"""The same for a share of beta, which is rounded down."""
 DRAWN_SHARE, ROWS_SHARE = 0.05, 0.25
 """The shares of beta for where in their cells rows are drawn, and for a number of rows that is private."""
 CHEAP_CELLS = 1 << 10
@@ -76,12 +78,12 @@ def certify(
                 privacy   reads released values alone
     References: T4 of docs/mathematics.md; docs/proofs/certificate.md
     """
-    if isinstance(beta, bool) or not isinstance(beta, int | float) or not SMALLEST_BETA <= beta <= 0.5:
+    if isinstance(beta, bool) or not isinstance(beta, int | float) or not LEAST_SHARE <= beta <= 0.5:
         raise ArgumentError(f"beta must be a number from {SMALLEST_BETA} to 0.5, got {beta!r}.")
     tree = _Tree(domain, plan, quick=quick)
     drawn = beta * DRAWN_SHARE if placement == "uniform" and isinstance(domain, Box) else 0.0
     unknown = 0.0 if plan.privacy.rows_are_public else beta * ROWS_SHARE
-    share = beta - drawn - unknown
+    share = rounded_down(Fraction(beta) - Fraction(drawn) - Fraction(unknown))
     law = tree.simulated(share)
     low, high = _rows(plan, noisy, domain.size(plan.depth), unknown, tree.exists if estimated else None)
     released = np.zeros(1 << plan.depth)
@@ -107,6 +109,17 @@ def certify(
         draws=len(law.worst),
         diameter=domain.diameter(0),
     )
+
+
+def rounded_down(exact: Fraction) -> float:
+    """Return the largest double that is at most an exact number: shares of beta never sum to more than beta.
+
+    Examples:
+        >>> rounded_down(Fraction(1, 3)) <= Fraction(1, 3) < math.nextafter(rounded_down(Fraction(1, 3)), 1)
+        True
+    """
+    nearest = float(exact)
+    return nearest if nearest <= exact else math.nextafter(nearest, -math.inf)
 
 
 def _leaf_size(domain: Domain, level: int, placement: str, rows: float, beta: float) -> float:

@@ -5,6 +5,7 @@ This room is public. It cannot reach counts, sources or the data: nothing here c
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from privmeasure.releases import files
 from privmeasure.releases.base import Order
 from privmeasure.releases.cells import CellMeasure, read_domain
 from privmeasure.releases.certificate import ColumnCertificates
-from privmeasure.releases.certify import SMALLEST_BETA
+from privmeasure.releases.certify import LEAST_SHARE, SMALLEST_BETA, rounded_down
 from privmeasure.releases.choosing import satisfy
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.refining import cell_masses
@@ -263,8 +264,8 @@ class ColumnsMeasure:
         measured = [column for column in self.columns if column.level > 0]
         if isinstance(beta, bool) or not isinstance(beta, int | float) or not 0 < beta <= 0.5:
             raise ArgumentError(f"beta must be a number above 0 and at most 0.5, got {beta!r}.")
-        share = beta / max(1, len(measured))
-        if share < SMALLEST_BETA:
+        share = rounded_down(Fraction(beta) / max(1, len(measured)))
+        if share < LEAST_SHARE:
             raise ArgumentError(
                 f"beta is shared by {len(measured)} columns and so must be at least {len(measured) * SMALLEST_BETA:g}, "
                 f"got {beta!r}."

@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-databases test-app pictures-app test-slow test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
+.PHONY: venv demo test test-databases test-app pictures-app test-slow test-faults test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ test-spark: .venv/ready-spark ## a real Spark with several partitions and killed
 
 test-slow: venv ## the statistical sets that take longer
 	$(BIN)/python -m pytest -q -n 2 -m slow
+
+test-faults: venv ## plant the faults of tests/faults one at a time: which test catches each, and in how many seconds
+	$(BIN)/python tools/faults.py
 
 test-oldest: .venv-oldest/ready ## the quick tests on the oldest versions that pyproject.toml declares, in .venv-oldest
 	.venv-oldest/bin/python -m pytest -q -n 2 -m "not slow"

@@ -12,6 +12,8 @@ import pytest
 
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, tree
+from privmeasure.mechanisms.choice import PART
+from privmeasure.mechanisms.exponential import exponential_choice
 from privmeasure.mechanisms.pairs import AGREEMENTS
 from privmeasure.noise.entropy import Key
 from privmeasure.plans import laws
@@ -61,6 +63,7 @@ CASES = {
     "paper": Case(lambda p: PMM.paper(LINE, p, threads=1), LINE),
     "sparse": Case(lambda p: PMM(SQUARE, p, Recipe("sparse", "none", "uniform"), threads=1), SQUARE),
     "lazy": Case(lambda p: PMM(LINE, p, Recipe("sparse", "none"), depth=14, max_cells=64, threads=1), LINE),
+    "lazy paper": Case(lambda p: PMM.paper(LINE, p, depth=9, max_cells=64, threads=1), LINE),
     "flat": Case(lambda p: PSMM(LINE, p, threads=1), LINE),
     "flat with a depth": Case(lambda p: PSMM(SQUARE, p, depth=6, threads=1), SQUARE),
     "columns": Case(columns, TABLE),
@@ -181,6 +184,17 @@ def test_no_two_draws_of_any_mechanism_share_a_random_word(delta, people):
     for name, case in CASES.items():
         _, _, drawn = case.release(Privacy(2, "add-remove", people, delta=delta), words=True)
         assert drawn.shared_words() == [], name
+
+
+def test_no_two_tries_of_a_choice_share_a_random_word():
+    """Scores far apart and a large scale: many binary digits of a gap are asked, each at a position of its own."""
+    scores = np.array([0, 2**20 + 2**19 + 2**18 + 5, 2**20 + 77])
+    with recorded(words=True) as drawn:
+        exponential_choice(scores, scale=Fraction(10**6), key=Key.insecure(2), round_=0, part=PART)
+    assert len(drawn.draws) == 1
+    for (part, level, attempt), read in drawn.words.items():
+        cells = np.concatenate([cells for _, cells in read])
+        assert len(np.unique(cells)) == len(cells), (part, level, attempt)
 
 
 def test_levels_that_share_their_noise_are_caught(monkeypatch):

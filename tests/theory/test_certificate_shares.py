@@ -123,3 +123,12 @@ def test_limits_of_a_draw_count_both_sides(scale, share):
         limit = facts.limit(share)
         assert chances[np.abs(values) > limit].sum() <= share * (1 + 1e-9)
         assert limit == 0 or chances[np.abs(values) > limit - 1].sum() > share * (1 - 1e-9)
+
+
+def test_one_more_draw_is_larger_with_a_chance_of_at_most_beta():
+    """Of S + 1 exchangeable draws, S + 1 - k are larger than the k-th smallest of S: at most beta of them."""
+    for beta in (Fraction(1, 2), Fraction(1, 10), Fraction(1, 20), Fraction(7, 500)):
+        for draws in range(math.ceil(1 / beta) - 1, 400):
+            k = int(certify.order_statistic(np.arange(1.0, draws + 1), float(beta)))
+            assert Fraction(draws + 1 - k, draws + 1) <= beta, (beta, draws)
+            assert Fraction(draws + 2 - k, draws + 1) > beta, (beta, draws)

@@ -101,6 +101,11 @@ def test_the_bounds_of_the_noise_hold(box, scales, depth):
     assert np.mean(flows) <= centre_norm(box, variance, depth) + 4 / math.sqrt(len(flows)) * np.std(flows)
     assert np.mean(flows) > 0.7 * centre_norm(box, variance, depth)
     assert np.std(centres) <= math.sqrt(2) * weak_norm(box, variance, depth)
+    kept = t7(box, scales, depth, 4000)
+    if (
+        kept.level == depth
+    ):  # the triangle inequality: a release is kept that is so far from an estimate that is so far off
+        assert kept.noise >= kept.allowed + np.mean(flows) - 4 / math.sqrt(len(flows)) * np.std(flows)
 
 
 def test_a_release_that_is_not_kept_breaks_the_promise():

@@ -1,4 +1,5 @@
-"""Attacks on the book and on what a failure shows, by programs that look honest: what was found, and what held."""
+"""What is published is booked: forks, copies, commands and full disks cannot avoid the ledger, and failures show nothing.
+"""
 
 import copy
 import json

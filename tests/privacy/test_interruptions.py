@@ -1,0 +1,175 @@
+"""Whatever ends a run, at whatever line between the booking and the saved file: the ledger counts what was drawn.
+
+Every line of the code that books, begins, draws, ends, settles, saves and records is a step. A kill at a step leaves the
+ledger file as it is at that step, so a second look at the file, at every step of one run, stands for all kills. An
+interruption or an error is raised at every step, in a run of its own, and whoever waits for it gets it.
+
+The claim, in both directions: an entry is free only if no noise was drawn and none can be drawn without a new entry; and
+an error or an interruption of the fit before any noise does free it. One that hits the ledger itself while it writes
+leaves the entry as it is in the file: pending, which counts.
+"""
+
+import sqlite3
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privmeasure as pm
+from privmeasure.errors import PrivmeasureError, SpentError
+from privmeasure.ledger import Ledger
+from privmeasure.noise.entropy import Key
+
+NAME = "d"
+DATA = np.linspace(0, 1, 20)
+PACKAGE = Path(pm.__file__).parent
+STEPS = {
+    "synthesizer.py": {"fit", "_made", "_open", "hold", "give_back", "save", "release_"},
+    "spending.py": {"hold", "give_back", "begin", "end", "drawn"},
+    "noise/entropy.py": {"fresh", "__init__", "words", "destroy"},
+    "mechanisms/base.py": {"gate"},
+    "mechanisms/pmm.py": {"release"},
+    "ledger/book.py": {"reserve", "_reserved", "_settle", "settled", "_record", "_change"},
+    "ledger/reservation.py": {"__init__", "__enter__", "__exit__", "confirm", "_settle", "record"},
+    "ledger/file.py": {"writing", "put_entry"},
+    "releases/files.py": {"write_release"},
+    "outputs.py": {"put", "part_beside"},
+}
+"""Functions whose lines are steps, by file. The rest only computes, or works for these."""
+PLACES = {str(PACKAGE / name): functions for name, functions in STEPS.items()}
+UNDECIDED = {"book.py", "reservation.py", "file.py", "entropy.py"}
+"""Where an interruption may hit the ledger while it writes, or a draw that has said so and given no words yet."""
+
+
+@contextmanager
+def at_every_step(step):
+    """Call step(file, line) before every line of the code above, in this thread."""
+
+    def trace(frame, event, argument):
+        functions = PLACES.get(frame.f_code.co_filename)
+        if functions is None or frame.f_code.co_name not in functions:
+            return None
+        if event == "line":
+            step(Path(frame.f_code.co_filename).name, frame.f_lineno)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The ids of the releases for which noise was drawn."""
+    found, words = [], Key.words
+
+    def watched(self, **options):
+        result = words(self, **options)
+        found.append(self.release_id)
+        return result
+
+    monkeypatch.setattr(Key, "words", watched)
+    return found
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """A ledger whose file is not waited for on the disk: no machine fails here, and there are hundreds of entries."""
+    connect = sqlite3.connect
+
+    def hasty(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", hasty)
+    ledger = Ledger(tmp_path / "book.sqlite")
+    ledger.open_account(NAME, cap=50, neighbours="add-remove")
+    return ledger
+
+
+def synthesizer():
+    return pm.Synthesizer(pm.Box([(0, 1)]), epsilon="1/100", neighbours="add-remove", depth=2, threads=1)
+
+
+def publish(ledger, synth, path):
+    """Do what a program does: book, fit, settle, save, record."""
+    with ledger.reserve(NAME, synth) as reservation:
+        synth.fit(DATA)
+    synth.save(path)
+    reservation.record(path)
+
+
+def test_killed_at_any_step_the_ledger_counts_what_was_drawn(ledger, drawn, tmp_path):
+    """The file is looked at before every line: that is what a process which is killed there leaves."""
+    path, seen, steps = tmp_path / "a.release", [], []
+
+    def look(file, line):
+        steps.append((file, line))
+        if steps.count((file, line)) > 3:  # a loop
+            return
+        sys.settrace(None)
+        counted = {entry.release for entry in ledger.history(NAME) if entry.counts}
+        published = {pm.load(path).origin.id} if path.exists() else set()
+        seen.append((bool(drawn), bool(published), sorted(entry.state for entry in ledger.history(NAME))))
+        assert {*drawn, *published} <= counted, f"killed before line {line} of {file}, this is not counted"
+        sys.settrace(tracing)
+
+    with at_every_step(look):
+        tracing = sys.gettrace()
+        publish(ledger, synthesizer(), path)
+    assert {states[0] for _, _, states in seen if states} == {"pending", "spent"}
+    assert {(noise, file) for noise, file, _ in seen} == {(False, False), (True, False), (True, True)}
+    assert {name for name, _ in steps} == {Path(name).name for name in STEPS}
+
+
+class Injected(Exception):
+    """An error of somebody else."""
+
+
+def first_steps(ledger, path):
+    """Return each line of a run once, in the order in which it comes first."""
+    found = []
+    with at_every_step(lambda *place: found.append(place)):
+        publish(ledger, synthesizer(), path)
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Injected])
+def test_interrupted_at_any_step_an_entry_is_free_only_if_nothing_was_drawn(ledger, drawn, tmp_path, kind):
+    steps = first_steps(ledger, tmp_path / "first.release")
+    assert len(steps) > 120
+    freed = spent = 0
+    for place in steps:
+        told = f"{kind.__name__} before line {place[1]} of {place[0]}"
+        synth, path = synthesizer(), tmp_path / "a.release"
+        drawn.clear()
+        count, left = len(ledger.history(NAME)), [None]
+
+        def interrupt(*here, place=place, left=left):
+            if left and here == place:
+                left.clear()
+                raise kind
+
+        with at_every_step(interrupt), suppress(kind, PrivmeasureError):
+            publish(ledger, synth, path)
+        assert not left, f"{told} was never reached"
+        entries = ledger.history(NAME)[count:]
+        assert len(entries) <= 1, told
+        counts = [entry for entry in entries if entry.counts]
+        if drawn or path.exists():
+            assert [entry.release for entry in counts] == [*dict.fromkeys(drawn)], f"{told}: noise is not counted"
+            spent += 1
+        elif place[0] not in UNDECIDED and entries:
+            assert not counts, f"{told}: nothing was drawn, but it counts"
+            with pytest.raises(SpentError):
+                synth.fit(DATA)  # a new entry is needed first
+            freed += 1
+        path.unlink(missing_ok=True)
+    assert freed > 20, "too few interruptions before noise: were the steps renamed?"
+    assert spent > 40, "too few interruptions after noise: were the steps renamed?"

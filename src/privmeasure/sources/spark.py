@@ -295,17 +295,9 @@ def spark_source(data: Any, space: Schema | Domain) -> SparkSource | None:
         )
     if frame.isStreaming:
         raise DataError("The frame is a stream, which has no end. Fit a table that it was written to.")
-    if isinstance(space, Schema) and space.person is not None:
-        raise SchemaError(NO_PERSONS)
     names = _own_names(frame.columns)
     types = _arrow_types(frame, space)
-    if isinstance(space, Schema):
-        space.check(names, types)
-        wanted, encodes = _needed(space), cast(Encodes, space.encode)
-    else:
-        wanted, encodes = names, _Points(space.width)
-        check_points(_empty(names, types), space.width)
-    places = [names.index(name) for name in wanted]
+    places, reads, encodes = executor_steps(space, names, types)
     with spark_words():
         cached = frame.storageLevel
         numbered = frame.toDF(*(f"c{i}" for i in range(len(names))))  # names with dots, or that differ in their case
@@ -314,13 +306,31 @@ def spark_source(data: Any, space: Schema | Domain) -> SparkSource | None:
     return SparkSource(
         frame.sparkSession,
         chosen,
-        _Blocks(tuple(wanted)),
+        reads,
         encodes,
         names=names,
         types=types,
         check=lambda: _check_deterministic(chosen),
         persists=ours,
     )
+
+
+def executor_steps(
+    space: Schema | Domain, names: Sequence[str], types: "Sequence[pa.DataType | None]"
+) -> tuple[list[int], Reads, Encodes]:
+    """Return the places of the columns that are needed, and what executors do with their batches; no Spark is needed.
+
+    Names and types are compared with the space first, and a schema with a person is refused.
+    """
+    if isinstance(space, Schema):
+        if space.person is not None:
+            raise SchemaError(NO_PERSONS)
+        space.check(names, types)
+        wanted, encodes = _needed(space), cast(Encodes, space.encode)
+    else:
+        check_points(_empty(names, types), space.width)
+        wanted, encodes = list(names), _Points(space.width)
+    return [names.index(name) for name in wanted], _Blocks(tuple(wanted)), encodes
 
 
 def _our_own() -> Any:

@@ -42,17 +42,20 @@ PLACES = {str(PACKAGE / name): functions for name, functions in STEPS.items()}
 UNDECIDED = {"book.py", "reservation.py", "file.py", "entropy.py"}
 """Where an interruption may hit the ledger while it writes, or a draw that has said so and given no words yet."""
 
+BOOKING = {"_reserved", "writing", "put_entry"}
+"""What runs while a synthesizer waits for its entry."""
+
 
 @contextmanager
 def at_every_step(step):
-    """Call step(file, line) before every line of the code above, in this thread."""
+    """Call step(file, function, line) before every line of the code above, in this thread."""
 
     def trace(frame, event, argument):
         functions = PLACES.get(frame.f_code.co_filename)
         if functions is None or frame.f_code.co_name not in functions:
             return None
         if event == "line":
-            step(Path(frame.f_code.co_filename).name, frame.f_lineno)
+            step(Path(frame.f_code.co_filename).name, frame.f_code.co_name, frame.f_lineno)
         return trace
 
     before = sys.gettrace()
@@ -109,15 +112,15 @@ def test_killed_at_any_step_the_ledger_counts_what_was_drawn(ledger, drawn, tmp_
     """The file is looked at before every line: that is what a process which is killed there leaves."""
     path, seen, steps = tmp_path / "a.release", [], []
 
-    def look(file, line):
-        steps.append((file, line))
-        if steps.count((file, line)) > 3:  # a loop
+    def look(*place):
+        steps.append(place)
+        if steps.count(place) > 3:  # a loop
             return
         sys.settrace(None)
         counted = {entry.release for entry in ledger.history(NAME) if entry.counts}
         published = {pm.load(path).origin.id} if path.exists() else set()
         seen.append((bool(drawn), bool(published), sorted(entry.state for entry in ledger.history(NAME))))
-        assert {*drawn, *published} <= counted, f"killed before line {line} of {file}, this is not counted"
+        assert {*drawn, *published} <= counted, f"killed before line {place[2]} of {place[0]}, this is not counted"
         sys.settrace(tracing)
 
     with at_every_step(look):
@@ -125,7 +128,7 @@ def test_killed_at_any_step_the_ledger_counts_what_was_drawn(ledger, drawn, tmp_
         publish(ledger, synthesizer(), path)
     assert {states[0] for _, _, states in seen if states} == {"pending", "spent"}
     assert {(noise, file) for noise, file, _ in seen} == {(False, False), (True, False), (True, True)}
-    assert {name for name, _ in steps} == {Path(name).name for name in STEPS}
+    assert {name for name, *_ in steps} == {Path(name).name for name in STEPS}
 
 
 class Injected(Exception):
@@ -146,7 +149,7 @@ def test_interrupted_at_any_step_an_entry_is_free_only_if_nothing_was_drawn(ledg
     assert len(steps) > 120
     freed = spent = 0
     for place in steps:
-        told = f"{kind.__name__} before line {place[1]} of {place[0]}"
+        told = f"{kind.__name__} before line {place[2]} of {place[0]}"
         synth, path = synthesizer(), tmp_path / "a.release"
         drawn.clear()
         count, left = len(ledger.history(NAME)), [None]
@@ -170,6 +173,9 @@ def test_interrupted_at_any_step_an_entry_is_free_only_if_nothing_was_drawn(ledg
             with pytest.raises(SpentError):
                 synth.fit(DATA)  # a new entry is needed first
             freed += 1
+        elif place[1] in BOOKING and not counts:
+            with pytest.raises(SpentError):
+                synth.fit(DATA)  # it was about to be booked, and nothing would count it
         path.unlink(missing_ok=True)
     assert freed > 20, "too few interruptions before noise: were the steps renamed?"
     assert spent > 40, "too few interruptions after noise: were the steps renamed?"

@@ -58,6 +58,46 @@ def test_spends_add_up_exactly_and_stop_at_the_cap(ledger):
     assert len(ledger.history(NAME)) == 10
 
 
+def test_a_cap_is_passed_by_the_least_that_can_be_written(ledger):
+    """What is above the cap by 1e-30 is above it: sums are exact, and no float is asked."""
+    ledger.reserve(NAME, promise(1 - Fraction(1, 10**30))).confirm()
+    for more in (Fraction(2, 10**30), Fraction(1, 10**29)):
+        with pytest.raises(BudgetError, match="would pass the cap"):
+            ledger.reserve(NAME, promise(more))
+    ledger.reserve(NAME, promise(Fraction(1, 10**30)))
+    assert ledger.remaining(NAME) == 0
+    with pytest.raises(BudgetError, match="would pass the cap"):
+        ledger.reserve(NAME, promise(Fraction(1, 10**30)))
+
+
+def test_what_another_process_books_at_the_last_moment_counts(ledger, monkeypatch):
+    """Just before the lock is taken the other one books the rest: no sum from before that may decide."""
+    writing, others = file.writing, []
+
+    def late(path, **options):
+        if not others:
+            others.append(None)
+            Ledger(path).reserve(NAME, promise("3/5"))
+        return writing(path, **options)
+
+    monkeypatch.setattr(file, "writing", late)
+    with pytest.raises(BudgetError, match=r"0\.6 of 1 is spent"):
+        ledger.reserve(NAME, promise("3/5"))
+    assert ledger.spent(NAME) == Fraction(3, 5)
+
+
+def test_who_writes_holds_the_file_from_the_first_look(ledger, monkeypatch):
+    """Nobody else may even look with the intention to write: two who have looked could not both go on."""
+    monkeypatch.setattr(file, "LOCK_PATIENCE", 0.05)
+    looked = []
+    with file.writing(ledger.path):  # as another process would
+        with pytest.raises(LedgerFileError, match="another process"), file.writing(ledger.path) as connection:
+            looked.append(file.contents(connection))
+        assert not looked
+        assert ledger.spent(NAME) == 0  # to read is always allowed
+    ledger.reserve(NAME, promise(1))
+
+
 def test_a_check_says_what_a_reservation_would_and_books_nothing(ledger):
     assert ledger.check(NAME.upper(), promise(1)).dataset == NAME
     assert ledger.history(NAME) == []

@@ -184,6 +184,21 @@ def test_cancel_refuses_after_noise(ledger):
     assert states(ledger) == ["spent"]
 
 
+def test_what_is_spent_is_never_freed(ledger):
+    """Nor settled a second time, by whichever reservation; what was freed by mistake may still become spent."""
+    reservation = ledger.reserve(NAME, synthesizer("1/10"))
+    reservation.confirm()
+    for state in ("freed", "spent"):
+        with pytest.raises(ArgumentError, match="settled already"):
+            ledger._settle(reservation.entry, state)
+    other = ledger.reserve(NAME, synthesizer("1/10"))
+    ledger._settle(other.entry, "freed")
+    with pytest.raises(ArgumentError, match="settled already"):
+        ledger._settle(other.entry, "freed")
+    ledger._settle(other.entry, "spent")
+    assert states(ledger) == ["spent", "spent"]
+
+
 def test_only_synthesizers_and_promises_are_booked(ledger):
     for what in (1, "1", None, object()):
         with pytest.raises(ArgumentError, match="books a Synthesizer"):

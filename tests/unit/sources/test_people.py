@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -15,9 +16,10 @@ from privmeasure.noise.entropy import Key
 from privmeasure.releases import files
 from privmeasure.sources import people
 from privmeasure.sources.changes import count_changes
-from privmeasure.sources.people import insecure_salt
+from privmeasure.sources.people import People, canonical, insecure_salt
 from privmeasure.sources.tables import TableSource
 from privmeasure.tables.writing import write_table
+from reference.people import kept_rows
 
 NARROW = {"who": pm.Drop(), "age": pm.Integer(0, 99)}
 WIDE = NARROW | {name: pm.Number(0, 1) for name in "abc"} | {"sex": pm.Category(["F", "M"])}
@@ -37,6 +39,83 @@ def synthesizer(schema, k=1, epsilon=50, **more):
 
 def masses(release):
     return [part.tolist() for part in release.measure.columns_of_file()]
+
+
+def kept_of(ids, points, most, block, salt=b"salt"):
+    """Return the rows that are kept of rows that come in blocks."""
+    chooser = People(most, salt)
+    for start in range(0, len(ids), block):
+        chooser.add(pa.array(ids[start : start + block], pa.large_binary()), points[start : start + block])
+    rows = [row.tobytes() for kept in chooser.keep() for row in kept[:]]
+    chooser.close()
+    return Counter(rows)
+
+
+def defined(ids, points, most, salt=b"salt"):
+    """Return what the definition keeps."""
+    rows = Counter()
+    for (_, row), times in kept_rows(zip(ids, (row.tobytes() for row in points), strict=True), most, salt).items():
+        rows[row] += times
+    return rows
+
+
+def crowded(rng, rows=400, persons=12):
+    """Return rows of few persons with many each, some of them equal, and the ids; some rows have none."""
+    ids = [None if i == persons else b"p%d" % i for i in rng.integers(0, persons + 1, rows).tolist()]
+    return ids, canonical(np.column_stack([rng.integers(0, 5, rows), rng.choice([0.0, 0.5, np.nan], rows)]))
+
+
+HELD = {"in memory": 1 << 28, "runs": 4_000, "parts of a person": 1_500}
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_the_limit_is_one_of_the_whole_table(held, monkeypatch):
+    """Whatever the blocks, the runs on disk and the order of the rows: the same rows, by the definition."""
+    monkeypatch.setattr(people, "HELD_BYTES", HELD[held])
+    rng = np.random.default_rng(7)
+    ids, points = crowded(rng)
+    for most in (1, 3, 30):
+        expected = defined(ids, points, most)
+        for block in (400, 61, 23):
+            order = rng.permutation(len(ids))
+            shuffled = [ids[i] for i in order]
+            assert kept_of(shuffled, points[order], most, block) == expected, f"{most} per person, blocks of {block}"
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("shared", ["rows", "persons", "both"])
+def test_rows_and_persons_that_share_a_hash_stay_apart(held, shared, monkeypatch):
+    """Hashes say where to look, and decide nothing: with the worst ones the same rows are kept."""
+    monkeypatch.setattr(people, "HELD_BYTES", HELD[held])
+    if shared != "persons":
+        monkeypatch.setattr(people, "mixed_rows", lambda points, spread, last: np.zeros(len(points), np.uint64))
+    if shared != "rows":
+        monkeypatch.setattr(people, "hash", lambda name: 5, raising=False)
+    ids, points = crowded(np.random.default_rng(8), rows=150, persons=5)
+    for most in (1, 4):
+        assert kept_of(ids, points, most, 40) == defined(ids, points, most)
+
+
+def test_the_limit_is_kept_by_who_is_just_above_it():
+    for most in (1, 2, 3, 16):
+        for more in (-1, 0, 1, 2):
+            ids = [b"ann"] * (most + more) + [b"bob"] * 40
+            points = canonical(np.arange(len(ids), dtype=float)[:, None])
+            own = {row.tobytes() for row in points[: most + more]}
+            kept = kept_of(ids, points, most, 7)
+            found = sum(times for row, times in kept.items() if row in own)
+            assert found == min(most, most + more), f"{most + more} rows, of which {most} may be kept"
+            assert kept.total() - found == most
+
+
+def test_both_zeros_are_one_row():
+    """And every NaN is one: what a row is does not depend on how a file or a machine writes it."""
+    odd = np.array([0.0, np.nan]).view(np.uint64)
+    other = np.array([0x8000_0000_0000_0000, 0xFFF8_0000_0000_0007], np.uint64)
+    rows = np.stack([odd, other]).view(np.float64)
+    one, two = (row.tobytes() for row in canonical(rows))
+    assert one == two
+    assert kept_of([b"ann"] * 2, canonical(rows), 2, 1) == {one: 2}
 
 
 @pytest.mark.parametrize("columns", [NARROW, WIDE], ids=["one tree", "a tree of columns"])

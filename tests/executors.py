@@ -70,20 +70,20 @@ class Executors:
     # what our code calls, by the names that Spark gives them
 
     @property
-    def sparkContext(self) -> "Executors":  # noqa: N802
+    def sparkContext(self) -> "Executors":
         return self
 
     @property
-    def defaultParallelism(self) -> int:  # noqa: N802
+    def defaultParallelism(self) -> int:
         return self.cores
 
     _jsc = "alive"
 
-    def setJobGroup(self, group: str, words: str, *, interruptOnCancel: bool) -> None:  # noqa: N802, N803
+    def setJobGroup(self, group: str, words: str, *, interruptOnCancel: bool) -> None:
         assert interruptOnCancel
         self.notes.append(words)
 
-    def cancelJobGroup(self, group: str) -> None:  # noqa: N802
+    def cancelJobGroup(self, group: str) -> None:
         raise AssertionError("no test interrupts a job here")
 
     def parallelize(self, rows: Sequence[tuple[Any, ...]], parts: int) -> "Dealt":
@@ -101,7 +101,7 @@ class Dealt:
     rows: list[tuple[Any, ...]]
     parts: int
 
-    def toDF(self, columns: str) -> "Frame":  # noqa: N802
+    def toDF(self, columns: str) -> "Frame":
         kinds = {"int": pa.int32(), "binary": pa.binary()}
         schema = pa.schema([(name, kinds[kind]) for name, kind in (c.split() for c in columns.split(", "))])
         parts: list[list[pa.RecordBatch]] = [[] for _ in range(self.parts)]
@@ -125,10 +125,10 @@ class Frame:
         assert parts > 0
         return self
 
-    def mapInArrow(self, work: Work, schema: object) -> "Frame":  # noqa: N802
+    def mapInArrow(self, work: Work, schema: object) -> "Frame":
         return replace(self, work=(*self.work, work))
 
-    def groupBy(self, *columns: str) -> "Groups":  # noqa: N802
+    def groupBy(self, *columns: str) -> "Groups":
         return Groups(self, columns)
 
     def persist(self) -> "Frame":
@@ -139,7 +139,7 @@ class Frame:
         assert self.kept
         self.session.notes.append("let go of")
 
-    def toArrow(self) -> pa.Table:  # noqa: N802
+    def toArrow(self) -> pa.Table:
         found: list[pa.RecordBatch] = []
         order = np.random.default_rng(len(self.session.notes)).permutation(len(self.parts))
         for part in order:
@@ -165,7 +165,7 @@ class Groups:
     def count(self) -> "Groups":
         return self
 
-    def toArrow(self) -> pa.Table:  # noqa: N802
+    def toArrow(self) -> pa.Table:
         table = self.frame.toArrow()
         if not self.columns:
             return pa.table({"count": [table.num_rows]})

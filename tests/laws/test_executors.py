@@ -3,6 +3,7 @@
 `executors.py` plays the cluster. `test_spark.py` asks real Spark the same questions, where it is installed.
 """
 
+import os
 import pickle
 
 import numpy as np
@@ -85,7 +86,9 @@ def test_executors_keep_the_laws_of_sources(repeats: bool) -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(schema=SCHEMAS, seed=st.integers(0, 99), rows=st.integers(1, 60), parts=st.integers(1, 5), some=st.integers(1, 9))
+@given(
+    schema=SCHEMAS, seed=st.integers(0, 99), rows=st.integers(1, 60), parts=st.integers(1, 5), some=st.integers(1, 9)
+)
 def test_a_release_does_not_tell_that_executors_counted(schema, seed, rows, parts, some) -> None:
     table = hostile_table(schema, rows, np.random.default_rng(seed))
     source = Executors(parts, some).source(table, schema)
@@ -107,7 +110,7 @@ def test_numbers_that_are_none_or_beyond_the_bounds(kind: pa.DataType) -> None:
             "e": pm.Integer(0, 9, nullable=True),
         }
     )
-    compare_cells(pa.table({name: cells for name in schema.columns}), schema)
+    compare_cells(pa.table(dict.fromkeys(schema.columns, cells)), schema)
     alone = with_rows(pm.Schema({"a": schema.columns["a"]}), len(cells))
     (a,) = cells_of(Executors().source(numbered(pa.table({"a": cells})), alone), alone.domain, len(cells))
     of = dict(zip(map(repr, EDGES), a, strict=True))
@@ -267,6 +270,31 @@ def test_files_that_changed_are_noticed_by_every_pass(tmp_path) -> None:
         source.count([Partition(())])
 
 
+def test_a_file_in_the_place_of_another_is_noticed_by_every_pass(tmp_path) -> None:
+    """It has the size and the time of the one that was opened, as a copying program leaves them."""
+    schema, path, other = pm.Schema({"x": pm.Integer(0, 9)}), tmp_path / "t.parquet", tmp_path / "other.parquet"
+    for place, values in ((path, [1, 2, 3]), (other, [1, 2, 4])):
+        pq.write_table(pa.table({"x": values}), place)
+    source = spark_files(Executors(), open_table(path), schema)
+    assert source.count([Partition(())])[0].total == 3
+    seen = path.stat()
+    assert seen.st_size == other.stat().st_size
+    os.utime(other, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    other.replace(path)
+    with pytest.raises(pm.errors.ReleaseError, match=r"changed.*count epsilon as spent"):
+        source.count([Partition.of(schema.domain, 4)])
+
+
+def test_long_batches_of_files_are_counted_to_their_end(tmp_path, monkeypatch) -> None:
+    """A batch of a reader is cut into blocks, however many rows it has: one less than a block, a block, one more."""
+    schema = pm.Schema({"x": pm.Integer(0, 9)})
+    monkeypatch.setattr(counting, "BLOCK", 10)
+    for rows in (0, 1, 9, 10, 11, 19, 20, 21, 30):
+        write_table(tmp_path / f"{rows}.feather", [pa.table({"x": pa.array([5] * rows, pa.int64())})])
+        source = spark_files(Executors(), open_table(tmp_path / f"{rows}.feather"), schema)
+        assert source.count([Partition.of(schema.domain, 4)])[0].total == rows
+
+
 # ------------------------------------------------------------------------------------------------------------- source
 
 
@@ -287,7 +315,12 @@ def test_huge_partitions_and_dense_ones_in_one_question(monkeypatch) -> None:
     monkeypatch.setattr(counting, "BLOCK", 4)
     schema = pm.Schema({"x": pm.Number(0, 1, nullable=True), "y": pm.Number(0, 1)})
     table = hostile_table(schema, 80, np.random.default_rng(1))
-    asked = [Partition.of(schema.domain, 40), Partition(()), Partition.of(schema.domain, 5), Partition.of(schema.domain, 41)]
+    asked = [
+        Partition.of(schema.domain, 40),
+        Partition(()),
+        Partition.of(schema.domain, 5),
+        Partition.of(schema.domain, 41),
+    ]
     here = TableSource(table, schema, threads=1).count(asked)
     there = Executors(batch=3).source(table, schema).count(asked)
     for one, other in zip(here, there, strict=True):

@@ -1,5 +1,4 @@
-"""What is published is booked: forks, copies, commands and full disks cannot avoid the ledger, and failures show nothing.
-"""
+"""What is published is booked: forks, copies and full disks do not avoid the ledger, and failures show nothing."""
 
 import copy
 import json

@@ -1,11 +1,11 @@
 """Whatever ends a run, at whatever line between the booking and the saved file: the ledger counts what was drawn.
 
-Every line of the code that books, begins, draws, ends, settles, saves and records is a step. A kill at a step leaves the
-ledger file as it is at that step, so a second look at the file, at every step of one run, stands for all kills. An
-interruption or an error is raised at every step, in a run of its own, and whoever waits for it gets it.
+Every line of the code that books, begins, draws, ends, settles, saves and records is a step. A kill at a step leaves
+the ledger file as it is at that step. So a second look at the file, at every step of one run, stands for all kills. An
+interruption or an error is raised at every step, in a run of its own.
 
-The claim, in both directions: an entry is free only if no noise was drawn and none can be drawn without a new entry; and
-an error or an interruption of the fit before any noise does free it. One that hits the ledger itself while it writes
+The claim, in both directions: an entry is free only if no noise was drawn and none can be drawn without a new entry;
+and an error or an interruption of the fit before any noise does free it. One that hits the ledger while it writes
 leaves the entry as it is in the file: pending, which counts.
 """
 
@@ -131,7 +131,7 @@ def test_killed_at_any_step_the_ledger_counts_what_was_drawn(ledger, drawn, tmp_
     assert {name for name, *_ in steps} == {Path(name).name for name in STEPS}
 
 
-class Injected(Exception):
+class InjectedError(Exception):
     """An error of somebody else."""
 
 
@@ -143,7 +143,7 @@ def first_steps(ledger, path):
     return list(dict.fromkeys(found))
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, Injected])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, InjectedError])
 def test_interrupted_at_any_step_an_entry_is_free_only_if_nothing_was_drawn(ledger, drawn, tmp_path, kind):
     steps = first_steps(ledger, tmp_path / "first.release")
     assert len(steps) > 120

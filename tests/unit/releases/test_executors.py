@@ -56,6 +56,10 @@ def test_a_frame_has_as_many_rows_as_were_released(name: str) -> None:
     assert rows.equals(drawn(release, seed=4, repeats=True)), "a task that is done twice changes the rows"
     assert not rows.equals(drawn(release, seed=5))
     assert not drawn(release).equals(drawn(release)), "without a seed two samples are the same"
+    frame = frame_of(release)
+    assert frame.toArrow().num_rows == release.total
+    twice = [replace(frame, parts=frame.parts[:1]).toArrow() for _ in range(2)]
+    assert twice[0].equals(twice[1]), "a task that is repeated gives other rows where no seed was given"
     for n in (0, 1, 700, 701, 1234):
         assert drawn(release, n, seed=1).num_rows == n
 

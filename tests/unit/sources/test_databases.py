@@ -273,6 +273,29 @@ def test_odd_texts_are_found(bases: Bases, engine: str) -> None:
     assert counts.counts.tolist() == np.bincount(cells, minlength=64).tolist()
 
 
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+def test_texts_are_compared_byte_by_byte_whatever_the_collation(engine: str, many: bool) -> None:
+    """A column that takes "a" for "A" in comparisons: in a list of cases, and in a join where there are many."""
+    if engine == "sqlite":
+        base = sqlite3.connect(":memory:")
+    else:
+        import duckdb
+
+        base = duckdb.connect()
+    base.execute("CREATE TABLE t (c VARCHAR COLLATE NOCASE)")
+    values = ["A", "b", *(f"label {i}" for i in range(20 * many))]
+    stored = ["a", "A", "b", "B", "B", "a ", None, "label 3", "LABEL 3", "Label 19"]
+    base.executemany("INSERT INTO t VALUES (?)", [(text,) for text in stored])
+    base.commit()
+    schema = pm.Schema({"c": pm.Category(values, nullable=True)})
+    source = pm.Query(base, table="t").source(schema)
+    (counts,) = source.count([Partition.of(schema.domain, 6)])
+    source.close()
+    cells = schema.domain.locate(schema.encode(pa.table({"c": stored})), 6).astype(np.int64)
+    assert counts.counts.tolist() == np.bincount(cells, minlength=64).tolist()
+
+
 @pytest.mark.parametrize(
     "value", [0.0, 0.1, -1 / 3, 5e-324, 2.0**-1022, 1.7976931348623157e308, 1e22, 2.0**53, -(2.0**1023), 3e-308]
 )

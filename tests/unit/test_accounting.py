@@ -57,6 +57,15 @@ def test_epsilon_is_the_inverse(epsilon, delta):
     assert largest_rho(found, delta) >= rho  # so that a part of a release fits its own promise
 
 
+def test_epsilon_is_rounded_up():
+    """The rho that was added up stays within what the stated epsilon allows: never a last digit less."""
+    for power in (3, 6, 9):
+        for part in (1, 7, 40, 333):
+            rho, delta = Fraction(1, part), Fraction(1, 10**power)
+            epsilon = smallest_epsilon(rho, delta)
+            assert largest_rho(epsilon, delta) >= rho, f"rho {rho} costs more than {epsilon} at delta {delta}"
+
+
 def test_the_values_that_are_known():
     """Of [CKS20], as algorithms that use it state them."""
     million = Fraction(1, 10**6)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privmeasure.outputs import check_place, part_beside, put
+from privmeasure.outputs import check_place, part_beside, part_folder, put, put_folder
 
 
 def test_a_place_is_refused_for_one_reason_each(tmp_path, monkeypatch):
@@ -79,3 +79,27 @@ def test_a_pipe_gets_the_whole_file(tmp_path):
     assert got == [b"new"]
     assert not part.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_two_processes_write_parts_of_their_own(tmp_path, monkeypatch):
+    """Each renames a whole file; with one part between them, one could rename what the other has half written."""
+    parts = []
+    for process in (101, 102):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        with part_beside(tmp_path / "file") as part:
+            parts.append(part)
+    assert parts[0] != parts[1]
+
+
+def test_a_folder_that_others_fill_meanwhile_is_not_replaced(tmp_path):
+    place = tmp_path / "rows"
+    place.mkdir()
+    (place / "part-0.parquet").write_text("old")
+    with part_folder(place) as part:
+        (part / "part-0.parquet").write_text("new")
+        (place / "thesis.txt").write_text("theirs")
+        with pytest.raises(FileExistsError, match="holds other files"):
+            put_folder(part, place, "part-*.parquet")
+    assert (place / "part-0.parquet").read_text() == "old"
+    assert (place / "thesis.txt").read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]

@@ -38,7 +38,7 @@ from privmeasure.transport.cells import Norm, cell_norm, corner_distance, has_cl
 
 SMALLEST_BETA = 1e-3
 """The least chance of failure that may be asked for: the noise is simulated about 1 / beta times."""
-LEAST_SHARE = SMALLEST_BETA * (1 - ROUNDING)
+MIN_BETA_SHARE = SMALLEST_BETA * (1 - ROUNDING)
 """The same for a share of beta, which is rounded down."""
 DRAWN_SHARE, ROWS_SHARE = 0.05, 0.25
 """The shares of beta for where in their cells rows are drawn, and for a number of rows that is private."""
@@ -78,7 +78,7 @@ def certify(
                 privacy   reads released values alone
     References: T4 of docs/mathematics.md; docs/proofs/certificate.md
     """
-    if isinstance(beta, bool) or not isinstance(beta, int | float) or not LEAST_SHARE <= beta <= 0.5:
+    if isinstance(beta, bool) or not isinstance(beta, int | float) or not MIN_BETA_SHARE <= beta <= 0.5:
         raise ArgumentError(f"beta must be a number from {SMALLEST_BETA} to 0.5, got {beta!r}.")
     tree = _Tree(domain, plan, quick=quick)
     drawn = beta * DRAWN_SHARE if placement == "uniform" and isinstance(domain, Box) else 0.0

@@ -32,7 +32,7 @@ from privmeasure.releases import files
 from privmeasure.releases.base import Order
 from privmeasure.releases.cells import CellMeasure, read_domain
 from privmeasure.releases.certificate import ColumnCertificates
-from privmeasure.releases.certify import LEAST_SHARE, SMALLEST_BETA, rounded_down
+from privmeasure.releases.certify import MIN_BETA_SHARE, SMALLEST_BETA, rounded_down
 from privmeasure.releases.choosing import satisfy
 from privmeasure.releases.drift import cell_distance
 from privmeasure.releases.refining import cell_masses
@@ -265,7 +265,7 @@ class ColumnsMeasure:
         if isinstance(beta, bool) or not isinstance(beta, int | float) or not 0 < beta <= 0.5:
             raise ArgumentError(f"beta must be a number above 0 and at most 0.5, got {beta!r}.")
         share = rounded_down(Fraction(beta) / max(1, len(measured)))
-        if share < LEAST_SHARE:
+        if share < MIN_BETA_SHARE:
             raise ArgumentError(
                 f"beta is shared by {len(measured)} columns and so must be at least {len(measured) * SMALLEST_BETA:g}, "
                 f"got {beta!r}."

@@ -325,6 +325,19 @@ def test_a_flipped_bit_is_noticed(small, tmp_path):
     assert load(path).plan == small.plan
 
 
+def test_a_flipped_bit_of_any_noisy_count_is_noticed(small, tmp_path):
+    """Noisy counts need not sum to anything: a change of one is seen by the checksum of its page alone."""
+    path = tmp_path / "people.release"
+    small.save(path)
+    whole = path.read_bytes()
+    column = pq.ParquetFile(path).metadata.row_group(0).column(2)
+    stop = column.data_page_offset + column.total_compressed_size
+    for place in range(stop - 1, stop - column.total_compressed_size // 2, -7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ReleaseFileError, match="complete Parquet file"):
+            load(path)
+
+
 def test_the_file_holds_nothing_but_public_declarations(small, tmp_path):
     small.save(tmp_path / "x")
     metadata = json.loads(pq.ParquetFile(tmp_path / "x").schema_arrow.metadata[files.HEADER_KEY])

@@ -1,12 +1,13 @@
 """The law of rows where a column comes with a dictionary: what an index becomes depends on that index alone.
 
 An index may be null, negative or too large, and a dictionary may hold null. None of these may raise, and none may
-change what the other rows become: not in tables, in Feather and Parquet files, nor as the id of a person.
+change what the other rows become: not in tables, in Feather and Parquet files, in pandas, nor as the id of a person.
 """
 
 import datetime as dt
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -14,9 +15,10 @@ import pytest
 
 from privmeasure.sources.files import open_table
 from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Place, Schema, Time
+from privmeasure.tables.frames import to_arrow
 from privmeasure.tables.persons import read_ids
 
-from .test_rows import check_neighbours, schema_of
+from .test_rows import check_neighbours, frame, schema_of
 
 DAYS = [dt.date(2020, 2, 29), None, dt.date(1999, 12, 31)]
 KINDS = {
@@ -214,7 +216,33 @@ def test_dictionaries_of_many_row_groups_are_each_their_own(tmp_path, odd):
                 assert same(found[place : place + 1], alone), (stored, options, place)
 
 
-# --------------------------------------------------------------------------------------------------------- ids
+# --------------------------------------------------------------------------------------------------------- pandas, ids
+
+
+@pytest.mark.parametrize("odd", [-1, -128, 2, 127])
+def test_an_odd_code_of_pandas_changes_no_other_row(odd):
+    """pandas checks codes where it is asked to: it need not be."""
+    kind = pd.CategoricalDtype(["M", "F"])
+    make = lambda codes: pd.Series(pd.Categorical._simple_new(np.array(codes, np.int8), kind))  # noqa: E731
+    column, usual = KINDS["category"][0], [0, 1, -1, 1]
+    for codes, place in beside(usual, odd):
+        check_neighbours(schema_of(column), frame(make(usual if len(codes) > 1 else [])), frame(make(codes)))
+        points = column.encode([to_arrow(frame(make(codes)))[0].column("x")])
+        assert np.isnan(points[place]).all()
+
+
+@pytest.mark.parametrize("odd", [-1, -5, 2, 127])
+def test_an_odd_code_of_an_index_changes_no_other_row(odd):
+    column = KINDS["category"][0]
+
+    def table(codes):
+        index = pd.MultiIndex([["M", "F"], ["i"]], [codes, [0] * len(codes)], names=["x", "id"], verify_integrity=False)
+        return pd.DataFrame(index=index)
+
+    for codes, place in beside([0, 1, -1, 1], odd):
+        check_neighbours(schema_of(column), table([0, 1, -1, 1] if len(codes) > 1 else []), table(codes))
+        points = column.encode([to_arrow(table(codes))[0].column("x")])
+        assert np.isnan(points[place]).all()
 
 
 def test_an_odd_index_is_nobody_and_changes_no_other_person():

@@ -151,8 +151,7 @@ def _from_pandas(frame: Any) -> "tuple[pa.Table, FrameKind]":
     columns = [_pandas_column(series, name) for series, name in zip(cells, names, strict=True)]
     for at, level in enumerate(levels if hasattr(frame.index, "levels") else ()):
         values, type = columns[at]
-        codes = np.asarray(frame.index.codes[level], np.int64)  # each row by itself finds its value, or none
-        columns[at] = values.take(pa.array(codes, mask=codes < 0)), type
+        columns[at] = values.take(_places(frame.index.codes[level], len(values))), type
     hints = tuple("category" if hasattr(dtype, "categories") else dtype for dtype in dtypes)
     kind = FrameKind("pandas", names, labels, tuple(type for _, type in columns), hints, names[: len(levels)])
     return pa.table([array for array, _ in columns], names=list(names)), kind
@@ -202,9 +201,9 @@ def _pandas_column(series: Any, name: str) -> "tuple[pa.Array | pa.ChunkedArray,
         return _texts(series), None
     if hasattr(series.dtype, "categories"):
         texts = _texts(series.cat.categories, _category_text)
-        codes = series.cat.codes.to_numpy().astype(np.int64)
         ordered = bool(series.dtype.ordered)
-        array = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), texts, ordered=ordered)
+        codes = _places(series.cat.codes, len(texts))
+        array = pa.DictionaryArray.from_arrays(codes, texts, ordered=ordered)
         return array, pa.dictionary(pa.int32(), pa.null(), ordered)
     try:
         type = pa.array(series.iloc[:0], from_pandas=True).type
@@ -222,6 +221,17 @@ def _pandas_column(series: Any, name: str) -> "tuple[pa.Array | pa.ChunkedArray,
     # that numbers contradict (a date, text categories) must accept that. To look whether it holds a number, and refuse
     # then, would tell of the one person who has one: so no float64 is refused, and its numbers do not parse there.
     return array, None if str(series.dtype) == "float64" else roomy(type)
+
+
+def _places(codes: Any, count: int) -> "pa.Array":
+    """Return codes of pandas as places among `count` values, each by itself; null for a code that has no value.
+
+    The code of a missing value is -1. pandas can be told not to check the others.
+    """
+    import pyarrow as pa
+
+    places = np.asarray(codes, np.int64)
+    return pa.array(places, mask=(places < 0) | (places >= count))
 
 
 def _texts(cells: Iterable[Any], text: "Callable[[Any], bytes | None] | None" = None) -> "pa.Array":

@@ -18,11 +18,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+LAST_COLUMN = 1 << 14
+"""Columns of a sheet, by the format. A cell that is said to lie beyond them cannot be read."""
+Row = tuple[str | None, tuple[Any, ...] | None]
+"""The number that a row has in the file, if any, and its cells; None for cells that cannot be read."""
+
+
 class SheetTable(DiskFile):
     """The first sheet of an xlsx file. A cell of any kind becomes text, so that no other cell decides how it is read.
 
-    A row that has something beyond the last name is a row whose cells are all missing; a row without a single cell is
-    none. Formulas count as what they gave when the file was saved.
+    A row that has something beyond the last name, or a cell that cannot be read, is a row whose cells are all missing;
+    a row without a single cell is none. Formulas count as what they gave when the file was saved.
     """
 
     kind = "xlsx"
@@ -32,8 +38,10 @@ class SheetTable(DiskFile):
         """Read the header."""
         super().__init__(path)
         with self._rows() as rows:
-            header = next(rows, ())
-        names = [cell_text(cell) for cell in header]
+            number, header = next(rows, (None, ()))
+        if header is None:
+            raise self._broken()
+        names = [cell_text(cell) for cell in header] if number in (None, "1") else []
         while names and names[-1] is None:
             names.pop()
         if not names or None in names:
@@ -51,14 +59,14 @@ class SheetTable(DiskFile):
         missing = (None,) * len(places)
         with self._rows() as rows:
             next(rows, None)
-            for row in rows:
-                if all(cell is None for cell in row):
+            for _, row in rows:
+                if row is not None and all(cell is None for cell in row):
                     continue
                 # private cells, each by itself, in its own row
-                sound = all(cell is None for cell in row[len(self.names) :])
+                sound = row is not None and all(cell is None for cell in row[len(self.names) :])
                 if unread is not None:
                     unread.rows += not sound
-                cells = (*row, *(None,) * (len(self.names) - len(row)))
+                cells = (*(row or ()), *(None,) * len(self.names))
                 held.append(tuple(cell_text(cells[place]) for place in places) if sound else missing)
                 if len(held) == BLOCK:
                     yield _batch(held, columns)
@@ -71,7 +79,7 @@ class SheetTable(DiskFile):
         return io.BytesIO(self.path.native().read()) if isinstance(self.path, StorePath) else self.path
 
     @contextmanager
-    def _rows(self) -> Iterator[Iterator[tuple[Any, ...]]]:
+    def _rows(self) -> Iterator[Iterator[Row]]:
         """Give the rows of the sheet; what the reader says of them, which may show cells, is not passed on."""
         openpyxl = library()
         try:
@@ -79,23 +87,22 @@ class SheetTable(DiskFile):
                 warnings.simplefilter("ignore")
                 book = openpyxl.load_workbook(self._place(), read_only=True, data_only=True, keep_links=False)
                 sheet = book.worksheets[0]
-                sheet.reset_dimensions()  # what other programs say of them is often wrong
         except DataError:
             raise
         except Exception:  # whatever a damaged file leads to
             raise self._broken() from None
         try:
-            yield self._sound(sheet.iter_rows(values_only=True))
+            yield self._sound(_rows_of(sheet))
         finally:
             book.close()
 
-    def _sound(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    def _sound(self, rows: Iterator[Row]) -> Iterator[Row]:
         while True:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     row = next(rows, None)
-            except Exception:  # XML that ends, a text that is not there: a damaged file, whose message may show a cell
+            except Exception:  # XML that ends: a damaged file, whose message may show a cell
                 raise self._broken() from None
             if row is None:
                 return
@@ -106,6 +113,44 @@ class SheetTable(DiskFile):
             f"{self.path} is not a complete xlsx file that can be read. It may be damaged, or protected by a password. "
             "Save it again, or as CSV."
         )
+
+
+def _rows_of(sheet: Any) -> Iterator[Row]:
+    """Yield the rows of a sheet in the order of the file, each read by itself.
+
+    openpyxl's own loop goes by the numbers of rows: after one with a large number it passes over all that have smaller
+    ones. It ends at a cell that it cannot read, and takes a text with a negative number from the end of all texts.
+    """
+    from openpyxl.worksheet._reader import WorkSheetParser  # type: ignore[import-untyped, unused-ignore]
+
+    class Texts(list[Any]):
+        def __getitem__(self, place: Any) -> Any:
+            if place < 0:
+                raise IndexError
+            return super().__getitem__(place)
+
+    class Rows(WorkSheetParser):  # type: ignore[misc, unused-ignore]
+        def parse_row(self, row: Any) -> Row:
+            self.col_counter = 0
+            try:
+                # private cells, each in its own row; one that cannot be read takes its row with it, and no other
+                cells = {cell["column"]: cell["value"] for cell in map(self.parse_cell, row)}
+                width = max(cells, default=0)
+                found = tuple(map(cells.get, range(1, width + 1))) if width <= LAST_COLUMN else None
+            except Exception:  # whose message may show a cell
+                found = None
+            return row.get("r"), found
+
+    book = sheet.parent
+    with sheet._get_source() as source:
+        yield from Rows(
+            source,
+            Texts(sheet._shared_strings),
+            data_only=True,
+            epoch=book.epoch,
+            date_formats=book._date_formats,
+            timedelta_formats=book._timedelta_formats,
+        ).parse()
 
 
 def cell_text(cell: Any) -> str | None:

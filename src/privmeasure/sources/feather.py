@@ -47,7 +47,9 @@ class FeatherTable(DiskFile):
             for i in range(reader.num_record_batches):
                 with readable(self.path), self._whole():
                     piece = reader.get_batch(i)
-                    piece.validate()  # offsets and lengths alone, which no value decides
+                    piece.validate()  # lengths alone, which no value decides
+                    for column in piece.columns:
+                        _check_offsets(column)
                 yield piece.select(list(columns))  # private cells: whoever asked for them encodes and counts
                 quarters.passed(i + 1, reader.num_record_batches)
         self.check_unchanged()
@@ -67,3 +69,28 @@ class FeatherTable(DiskFile):
                 f"{self.path} is not a complete Feather file that can be read. It may be truncated or damaged, or of "
                 "the first version of the format. Copy it or write it again."
             ) from None
+
+
+def _check_offsets(array: "pa.Array") -> None:
+    """Raise ArrowInvalid where the values of an array would be looked for in the memory of something else.
+
+    A file says where each text begins and ends, and Arrow believes it. An index of a dictionary is left alone: one that
+    has no value is a missing value (`arrow.by_distinct`), and so are letters, which need not be UTF-8.
+    """
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        _check_offsets(array.storage)
+    elif pt.is_dictionary(kind):
+        _check_offsets(array.dictionary)
+    elif pt.is_run_end_encoded(kind):
+        pa.RunEndEncodedArray.from_arrays(array.run_ends, pa.nulls(len(array.run_ends))).validate(full=True)
+        _check_offsets(array.values)
+    elif pt.is_string(kind) or pt.is_large_string(kind):
+        array.view(pa.large_binary() if pt.is_large_string(kind) else pa.binary()).validate(full=True)
+    elif pt.is_string_view(kind):
+        array.cast(pa.binary_view()).validate(full=True)
+    elif pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_binary_view(kind):
+        array.validate(full=True)

@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
@@ -75,26 +75,28 @@ class SheetTable(DiskFile):
         self.check_unchanged()
         Quarters(progress).passed(1, 1)
 
-    def _place(self) -> Any:
-        return io.BytesIO(self.path.native().read()) if isinstance(self.path, StorePath) else self.path
+    def _bytes(self) -> Any:
+        return io.BytesIO(self.path.native().read()) if isinstance(self.path, StorePath) else self.path.open("rb")
 
     @contextmanager
     def _rows(self) -> Iterator[Iterator[Row]]:
         """Give the rows of the sheet; what the reader says of them, which may show cells, is not passed on."""
         openpyxl = library()
-        try:
-            with readable(self.path), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                book = openpyxl.load_workbook(self._place(), read_only=True, data_only=True, keep_links=False)
-                sheet = book.worksheets[0]
-        except DataError:
-            raise
-        except Exception:  # whatever a damaged file leads to
-            raise self._broken() from None
-        try:
-            yield self._sound(_rows_of(sheet))
-        finally:
-            book.close()
+        with readable(self.path):
+            file = self._bytes()
+        with file:  # openpyxl leaves a damaged one open
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+                    rows = _rows_of(book.worksheets[0])
+            except Exception:  # whatever a damaged file leads to
+                raise self._broken() from None
+            try:
+                yield self._sound(rows)
+            finally:
+                rows.close()
+                book.close()
 
     def _sound(self, rows: Iterator[Row]) -> Iterator[Row]:
         while True:
@@ -115,7 +117,7 @@ class SheetTable(DiskFile):
         )
 
 
-def _rows_of(sheet: Any) -> Iterator[Row]:
+def _rows_of(sheet: Any) -> Generator[Row]:
     """Yield the rows of a sheet in the order of the file, each read by itself.
 
     openpyxl's own loop goes by the numbers of rows: after one with a large number it passes over all that have smaller

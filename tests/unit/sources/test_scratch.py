@@ -1,5 +1,6 @@
 """Rows on disk: whose they are, and that nothing of them stays."""
 
+import errno
 import os
 import signal
 import stat
@@ -72,15 +73,60 @@ def test_a_process_that_is_killed_leaves_no_row(tmp_path):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+class Refusing:
+    """A file whose disk refuses, at the first thing that it is asked or the last, in words that tell of a size."""
+
+    def __init__(self, inner, at, code):
+        self.inner, self.at, self.code = inner, at, code
+
+    def _ask(self, what, given):
+        if what == self.at:
+            raise OSError(self.code, f"no room for {given}")
+        return 0
+
+    def seek(self, *place):
+        return self._ask("seek", place)
+
+    def write(self, content):
+        return self._ask("write", len(content))
+
+    def flush(self):
+        return self._ask("flush", "all")
+
+    def close(self):
+        self.inner.close()
+
+
+SIZES = [1, 7, 12345, 1 << 18, 1 << 24, 1 << 27]
+"""Up to a gibibyte, which nobody touches."""
+
+
 def test_a_disk_that_refuses_gives_one_error_that_tells_no_size(aside, monkeypatch):
-    scratch = Scratch()
-    scratch._file.close()
-    monkeypatch.setattr(scratch, "_file", open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
-    with pytest.raises(DataError, match="TMPDIR") as error:
-        scratch.put(np.zeros(12345))
-    assert "12345" not in str(error.value)
-    assert "98760" not in str(error.value)
+    """Whatever is written, wherever it is refused, and for whichever reason."""
+    scratch, told = Scratch(), set()
+    real = scratch._file
+    for at in ("seek", "write", "flush"):
+        for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            monkeypatch.setattr(scratch, "_file", Refusing(real, at, code))
+            for rows in SIZES:
+                for array in (np.zeros(rows), np.zeros((rows // 7 + 1, 7)), np.zeros(rows, np.uint8)):
+                    with pytest.raises(DataError, match="TMPDIR") as error:
+                        scratch.put(array)
+                    assert error.value.__suppress_context__
+                    told.add((str(error.value), repr(error.value.args)))
+    assert len(told) == 1
     scratch.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no such device")
+def test_a_disk_that_is_full_refuses_before_anything_is_read_again(aside, monkeypatch):
+    for rows in SIZES[:3]:
+        scratch = Scratch()
+        scratch._file.close()
+        monkeypatch.setattr(scratch, "_file", open("/dev/full", "r+b"))  # noqa: SIM115
+        with pytest.raises(DataError, match="TMPDIR"):
+            scratch.put(np.zeros(rows))
+        scratch.close()
 
 
 def test_a_folder_that_is_not_there(monkeypatch):

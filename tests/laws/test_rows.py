@@ -443,6 +443,26 @@ def test_a_row_of_a_list_changes_nothing_but_itself(width):
             check_neighbours(box, usual, [*usual, [0.5, cell]])
 
 
+ODD_NUMBERS = {
+    "float64": [np.nan, np.inf, -np.inf, 1e308, 5e-324, -0.0],
+    "float32": [np.uint32(0x7F800001).view(np.float32), np.inf],
+    "float16": [np.nan, 6e4],
+    "longdouble": [np.longdouble("1e400"), np.longdouble("-1e4900"), np.nan],
+    "int64": [2**63 - 1, -(2**63)],
+    "uint64": [2**64 - 1],
+    "bool": [True],
+}
+
+
+@pytest.mark.parametrize("dtype", ODD_NUMBERS)
+def test_an_odd_number_of_an_array_changes_nothing_but_its_row(dtype):
+    box = Box([(0, 1)])
+    usual = np.array([0, 1, 0], dtype)
+    for odd in ODD_NUMBERS[dtype]:
+        for place in (0, 1, 3):
+            check_neighbours(box, usual, np.insert(usual, place, np.array([odd], dtype)))
+
+
 @pytest.mark.parametrize("form", ["series", "frame", "index", "array", "polars", "polars frame", "arrow"])
 def test_nulls_of_typed_columns_change_nothing_but_their_row(form):
     box = Box([(0, 1)])

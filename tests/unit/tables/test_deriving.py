@@ -477,6 +477,13 @@ def test_no_schema_fills_the_memory():
     assert made["x39"].to_pylist() == [None] * 2
 
 
+def test_a_text_that_is_too_long_is_missing_alone():
+    doubled = " , ".join(["city"] * 12)
+    schema = Schema({"city": Category(["x" * 100, "y", "z" * 83]), "x": Derived(f"concat({doubled})")})
+    found = schema.derive(np.array([[1.0], [0.0], [2.0]]))["x"].to_pylist()
+    assert found == ["y" * 12, None, "z" * 996]
+
+
 @pytest.mark.parametrize("resolution", ["100ns", "1us", "1ms", "7min"])
 def test_times_of_any_resolution(resolution):
     schema = Schema(

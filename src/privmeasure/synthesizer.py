@@ -380,7 +380,10 @@ class Synthesizer:
             )
         if isinstance(data, str | Path):
             place = data if places.spark is None else seen_by_executors(data, places.filesystem)
-            table = open_table(place, form, numbers=with_decimals(self.schema), filesystem=places.filesystem)
+            try:
+                table = open_table(place, form, numbers=with_decimals(self.schema), filesystem=places.filesystem)
+            except DataError as error:  # in the words of `TableSource`: where damage is found depends on the size
+                raise DataError(f"{error} Nothing was spent.") from None
             check_table(self.schema, table)
             if places.spark is not None:
                 return self._on_spark(spark_files(places.spark, table, self.schema))

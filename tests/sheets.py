@@ -54,7 +54,8 @@ def parts_of(rows: Sequence[str], texts: Sequence[str], styles: str = STYLES) ->
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">{links}</Relationships>',
         "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{shared}</sst>',
         "xl/styles.xml": styles,
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{MAIN}"><sheetData>{"".join(rows)}</sheetData></worksheet>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{MAIN}"><dimension ref="A1"/>'
+        f"<sheetData>{''.join(rows)}</sheetData></worksheet>",
     }
 
 

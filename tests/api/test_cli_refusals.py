@@ -376,8 +376,8 @@ def test_control_characters_do_not_reach_the_terminal(refused, folder):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (OSError(errno.ENOSPC, "x", "a.csv"), "disk is full"),
-        (PermissionError(errno.EACCES, "x", "a.csv"), "may not"),
+        (OSError(errno.ENOSPC, SECRET, "a.csv"), "disk is full"),
+        (PermissionError(errno.EACCES, SECRET, "a.csv"), "may not"),
         (OSError(f"library text {SECRET}"), "could not be read"),
     ],
 )

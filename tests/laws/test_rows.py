@@ -437,10 +437,11 @@ def test_a_row_of_a_list_changes_nothing_but_itself(width):
     box = Box([(0, 1)] * width)
     usual = [0.5, 0.25] if width == 1 else [[0.5, 0.25], (0.1, 0.2), np.array([0.3, 0.4])]
     for cell in hostile_objects():
-        check_neighbours(box, usual, [*usual, cell])
-        check_neighbours(box, [], [cell])
-        if width == 2:
-            check_neighbours(box, usual, [*usual, [0.5, cell]])
+        rows = [cell] if width == 1 else [cell, [0.5, cell]]
+        for row in rows:
+            for place in (0, 1, len(usual)):
+                check_neighbours(box, usual, [*usual[:place], row, *usual[place:]])
+            check_neighbours(box, [], [row])
 
 
 ODD_NUMBERS = {

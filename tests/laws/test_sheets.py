@@ -72,7 +72,7 @@ UNREAD = {
     "style": cell(5, "A9", s="secret"),
     "place": cell(5, "9A"),
     "no place": cell(5, "secret"),
-    "beyond the last name": cell(5, "D9"),
+    "beyond the last name": cell(7, "A9") + cell(5, "D9"),
     "beyond the last column": cell(5, "XFE9"),
     "far beyond": cell(5, "ZZZZZZ9"),
 }

@@ -28,7 +28,9 @@ from privmeasure.sources.files import open_table
 from sheets import DATE, cell, parts_of, row, write_parts
 
 CANARIES = ("canary73819", "canary-of another length 4471", "canary<&>ü")
-SIZES = (1, 2, 300, 9000)
+SIZES = (1, 2, 300, 5000)
+SHEET_SIZES = (1, 700)
+"""The larger ones are read in several pieces: what is wrong in the last is found after the header was."""
 SCHEMA = pm.Schema(
     {
         "x": pm.Number(0, 1e9, nullable=True),
@@ -407,7 +409,7 @@ def test_an_error_of_a_reader_is_the_same_for_all_values_and_sizes(tmp_path, nam
     path = tmp_path / name.rpartition(" ")[2]
 
     def errors(of: Callable[[Any], BaseException]) -> Iterator[tuple[object, BaseException]]:
-        for rows in SIZES if path.suffix != ".xlsx" else SIZES[:3]:
+        for rows in SIZES if path.suffix != ".xlsx" else SHEET_SIZES:
             for canary in CANARIES:
                 FAULTS[name](path, canary, rows)
                 yield (canary, rows), of(path)
@@ -416,10 +418,34 @@ def test_an_error_of_a_reader_is_the_same_for_all_values_and_sizes(tmp_path, nam
     check_equal(errors(fit_error))
 
 
-IN_FOLDERS = [name for name in FAULTS if "gz" not in name][::3]
+@pytest.mark.parametrize("name", ["a_checksum_of_other_bytes in t.csv.gz", "an_end_that_is_missing in t.csv.gz"])
+def test_damage_is_told_alike_wherever_it_is_found(tmp_path, capsys, name):
+    """In what is read to find the names of columns, which for a small file is all of it, or behind that."""
+    path, schema = tmp_path / "t.csv.gz", tmp_path / "s.toml"
+    schema.write_text(SCHEMA.to_toml())
+    words = ["synthesize", str(path), "-s", str(schema), "-e", "1", "--neighbours", "add-remove", "-o", "out.csv"]
+    told, printed = [], set()
+    for rows in (1, 30_000):
+        FAULTS[name](path, CANARIES[0], rows)
+        told.append((rows, fit_error(path)))
+        code = cli.run(words)
+        printed.add((code, *capsys.readouterr()))
+    check_equal(iter(told))
+    assert len(printed) == 1
 
 
-@pytest.mark.parametrize("name", IN_FOLDERS)
+IN_FOLDERS = [
+    *list(FAULTS)[::4],
+    "an_end_that_is_missing in t.csv.gz",
+    "pages_of_other_bytes in t.parquet",
+    "an_index_without_a_value in t.parquet",
+    "a_compressed_body_of_other_bytes in t.feather",
+    "a cell that is no XML in t.xlsx",
+]
+"""Some that are found when a file is opened, and some when it is read."""
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(IN_FOLDERS))
 def test_an_error_of_a_file_in_a_folder_does_not_show_what_the_folder_says(tmp_path, name):
     """The name of the folder is a value of its rows."""
     pytest.importorskip("openpyxl")

@@ -75,6 +75,7 @@ def refused(path, columns=None):
         ("a,b\r1,2\n\r\n3,4\r\r\n", {"a": ["1", "3"], "b": ["2", "4"]}),
         ("a,b\n\ufeff1,2\n", {"a": ["\ufeff1"], "b": ["2"]}),
         ('a\n"\n""\n1\n', {"a": [None, "", "1"]}),
+        ('a\n1\n\n"\n\n2\n', {"a": ["1", None, None, None, "2"]}),
     ],
 )
 @pytest.mark.parametrize("zipped", [False, True])

@@ -206,6 +206,18 @@ def test_with_a_decimal_comma_a_point_is_no_decimal_mark(tmp_path):
     assert np.array_equal(found, [[1.25, 0], [np.nan, np.nan], [7, 1]], equal_nan=True)
 
 
+@pytest.mark.parametrize("place", [0, 40, 400])
+def test_a_letter_is_the_same_wherever_it_stands(tmp_path, place):
+    """The first that an encoding has to change, or the only one, among rows that may stay as they are."""
+    schema = Schema({"x": Number(0, 10), "y": Category(["F", "ü"], nullable=True)})
+    rows = ["7;F"] * 400
+    for odd, point in (("7;ü", (7, 1)), ("1,5;F", (1.5, 0)), ("7;\xdf", (7, np.nan))):
+        path = written(tmp_path / "f.csv", "\n".join(["x;y", *rows[:place], odd, *rows[place:], ""]).encode("latin-1"))
+        found = encoded(schema, path, {"delimiter": ";", "decimal": ",", "encoding": "latin-1"})
+        assert np.array_equal(found[place], point, equal_nan=True)
+        assert (np.delete(found, place, axis=0) == (7, 0)).all()
+
+
 @pytest.mark.parametrize("kind", TEXT_COLUMNS)
 def test_a_cell_of_a_text_file_changes_nothing_but_its_row(tmp_path, kind):
     column, usual = TEXT_COLUMNS[kind]
@@ -432,11 +444,26 @@ def test_a_place_is_missing_alone():
 # ------------------------------------------------------------------------------------------------------ arrays, lists
 
 
+class Evasive:
+    """An object that does not even say what it is."""
+
+    @property
+    def ndim(self):
+        raise RuntimeError("private")
+
+
+class Endless(list):
+    """A list that has no length."""
+
+    def __len__(self):
+        raise RuntimeError("private")
+
+
 @pytest.mark.parametrize("width", [1, 2])
 def test_a_row_of_a_list_changes_nothing_but_itself(width):
     box = Box([(0, 1)] * width)
     usual = [0.5, 0.25] if width == 1 else [[0.5, 0.25], (0.1, 0.2), np.array([0.3, 0.4])]
-    for cell in hostile_objects():
+    for cell in (*hostile_objects(), Evasive(), Endless([1])):
         rows = [cell] if width == 1 else [cell, [0.5, cell]]
         for row in rows:
             for place in (0, 1, len(usual)):

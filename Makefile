@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-databases test-app pictures-app test-slow test-faults test-oldest coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
+.PHONY: venv demo test test-databases test-app pictures-app test-slow test-faults test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,9 @@ test-oldest: .venv-oldest/ready ## the quick tests on the oldest versions that p
 	.venv-oldest/bin/python tools/oldest.py > .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install --quiet --editable . --group test --constraint .venv-oldest/constraints.txt
 	@touch .venv-oldest/ready
+
+golden: venv ## write tests/golden/net.json again, for a change of releases that is meant: in a commit of its own
+	PYTHONPATH=tests $(BIN)/python tests/golden/net.py
 
 coverage: venv ## which lines and branches of src the unit, api and golden tests run; the laws are slow to trace
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" --cov --cov-report=term-missing:skip-covered \

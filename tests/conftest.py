@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from servers import Bases, postgres, spark_session, why_no_postgres, why_no_spark
+from harness import (  # noqa: F401
+    pytest_assertrepr_compare,
+    pytest_runtest_makereport,
+    pytest_runtest_setup,
+    pytest_terminal_summary,
+)
+from servers import Bases, need, postgres, spark_session, why_no_postgres, why_no_spark
 
 collect_ignore = ["conftest.py"]
 """There are no doctests here, and another room has a file of this name."""
@@ -17,18 +23,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # run in the background o
 
 @pytest.fixture(scope="session")
 def postgres_address() -> Iterator[str | None]:
-    """The address of a private PostgreSQL server, or None, loudly, where there is none."""
-    if reason := why_no_postgres():
-        print(f"\n*** NOT TESTED WITH POSTGRESQL: {reason} ***", flush=True)
+    """The address of a private PostgreSQL server, or None if there is none."""
+    if why_no_postgres():
         yield None
         return
     with postgres() as address:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def bases(postgres_address: str | None) -> Iterator[Bases]:
-    """Connections to DuckDB, SQLite and PostgreSQL."""
+    """Empty databases of DuckDB, SQLite and PostgreSQL, with connections for this test alone."""
     opened = Bases(postgres_address)
     yield opened
     opened.close()
@@ -36,9 +41,7 @@ def bases(postgres_address: str | None) -> Iterator[Bases]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A real Spark on two cores; where there is none, a loud line, and the test is skipped."""
-    if reason := why_no_spark():
-        print(f"\n*** NOT TESTED WITH SPARK: {reason} ***", flush=True)
-        pytest.skip(f"NOT TESTED WITH SPARK: {reason}")
+    """A real Spark on two cores; if there is none, the test is skipped."""
+    need(why_no_spark())
     with spark_session() as session:
         yield session

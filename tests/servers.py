@@ -20,7 +20,14 @@ import pytest
 
 import privmeasure as pm
 
-FOLDERS = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), *map(Path, os.environ["PATH"].split(":"))]
+NOT_RUN = "NOT RUN"
+"""How a line begins that names an engine that is missing; tests/conftest.py prints such lines at the end of a run."""
+
+
+def need(missing: str | None) -> None:
+    """Skip a test, or a whole module, if the engine that it needs is missing."""
+    if missing:
+        pytest.skip(f"{NOT_RUN}: {missing}", allow_module_level=True)
 
 
 def why_no_postgres() -> str | None:
@@ -35,7 +42,8 @@ def why_no_postgres() -> str | None:
 
 
 def _program(name: str) -> str | None:
-    return next((str(folder / name) for folder in FOLDERS if (folder / name).is_file()), None)
+    folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), *os.get_exec_path()]
+    return next((str(Path(folder, name)) for folder in folders if Path(folder, name).is_file()), None)
 
 
 def _plain_user() -> str | None:
@@ -88,9 +96,9 @@ def _wait(address: str, server: "subprocess.Popen[bytes]") -> None:
 def why_no_spark() -> str | None:
     """Say why there is no Spark to test with, or return None."""
     if importlib.util.find_spec("pyspark") is None:
-        return "PySpark is not installed: make test-spark"
+        return "PySpark is not installed: make test-spark installs it"
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        return "Java is not installed: apt-get install openjdk-17-jre-headless"
+        return "Java is not installed: apt-get install default-jre-headless"
     return None
 
 
@@ -169,19 +177,26 @@ def spark_cluster(folder: Path) -> Iterator[str]:
 
 
 class Bases:
-    """One connection to each engine, and the way of an Arrow table into it."""
+    """One connection to each engine, and the way of an Arrow table into it.
+
+    Every test has its own: databases that are empty, and connections that are in no transaction.
+    """
 
     def __init__(self, address: str | None) -> None:
         """Connect; without an address PostgreSQL is left out."""
+        self._kept: list[Any] = []
         import sqlite3
 
         import duckdb
 
         self.duckdb, self.sqlite, self.postgres = duckdb.connect(), sqlite3.connect(":memory:"), None
         if address is not None:
-            import psycopg
+            self.postgres = _empty_postgres(address)
 
-            self.postgres = psycopg.connect(address, autocommit=True)
+    def keep(self, connection: Any) -> Any:
+        """Return a connection that is closed after the test, however it ends: one left open fails a later test."""
+        self._kept.append(connection)
+        return connection
 
     @property
     def engines(self) -> list[str]:
@@ -191,7 +206,7 @@ class Bases:
     def need(self, engine: str) -> None:
         """Skip a test whose engine is not there."""
         if engine not in self.engines:
-            pytest.skip(f"NOT TESTED WITH {engine.upper()}: {why_no_postgres()}")
+            need(why_no_postgres())
 
     @staticmethod
     def within_years(engine: str, array: "pa.Array") -> "pa.Array":
@@ -221,7 +236,7 @@ class Bases:
 
     def close(self) -> None:
         """Close the connections."""
-        for connection in (self.duckdb, self.sqlite, self.postgres):
+        for connection in (*self._kept, self.duckdb, self.sqlite, self.postgres):
             if connection is not None:
                 connection.close()
 
@@ -250,6 +265,18 @@ class Bases:
             rows = list(zip(*columns, strict=True))
             if rows:
                 cursor.executemany(f'INSERT INTO "rows of a test" VALUES ({marks})', rows)
+
+
+def _empty_postgres(address: str) -> Any:
+    """Connect to a server of tests: what an earlier test left there, open transactions and tables, is removed."""
+    import psycopg
+
+    connection = psycopg.connect(address, autocommit=True)
+    others = "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    connection.execute(f"SELECT pg_terminate_backend(pid) {others}")
+    connection.execute("DROP SCHEMA public CASCADE")
+    connection.execute("CREATE SCHEMA public")
+    return connection
 
 
 def _quoted(name: str) -> str:

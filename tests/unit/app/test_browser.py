@@ -19,10 +19,9 @@ from PIL import Image
 
 from browser import browser, why_no_browser
 from privmeasure.ledger import Ledger
+from servers import need
 
-if reason := why_no_browser():
-    print(f"\n*** NOT TESTED IN A BROWSER: {reason} ***", flush=True)
-    pytest.skip(reason, allow_module_level=True)
+need(why_no_browser())
 
 PEOPLE = Path(__file__).parents[3] / "examples" / "people" / "people.csv"
 PICTURES = os.environ.get("PICTURES")

@@ -6,17 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import on_cluster
-from servers import spark_cluster, why_no_spark
+from servers import need, spark_cluster, why_no_spark
 
 
 def test_slow_tasks_lost_executors_and_what_a_cluster_keeps(tmp_path) -> None:
     """With `spark.speculation` two tries of one task run at once: no row is counted or written twice."""
-    if reason := why_no_spark():
-        print(f"\n*** NOT TESTED WITH SPARK: {reason} ***", flush=True)
-        pytest.skip(f"NOT TESTED WITH SPARK: {reason}")
+    need(why_no_spark())
     script = Path(on_cluster.__file__)
     paths = os.pathsep.join([str(Path(on_cluster.pm.__file__).parents[1]), str(script.parent)])
     environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,7 @@ def test_all_questions_see_one_state(bases: Bases, engine: str, tmp_path, postgr
     elif engine == "duckdb":
         mine, other = bases.duckdb, bases.duckdb.cursor()
     else:
-        mine, other = bases.postgres, psycopg.connect(postgres_address, autocommit=True)
+        mine, other = bases.postgres, bases.keep(psycopg.connect(postgres_address, autocommit=True))
     source = pm.Query(mine, table="rows of a test").source(SCHEMA)
     before = total(source)
     other.execute(insert)
@@ -349,9 +350,8 @@ def test_places(tmp_path) -> None:
 def test_a_place_of_postgres(bases: Bases, postgres_address) -> None:
     bases.need("postgres")
     bases.query("postgres", TABLE)
-    source = open_database(f"{postgres_address}&table=rows%20of%20a%20test", SCHEMA)
-    assert total(source) == 4
-    source.close()
+    with closing(open_database(f"{postgres_address}&table=rows%20of%20a%20test", SCHEMA)) as source:
+        assert total(source) == 4
 
 
 def test_rows_of_dictionaries_are_no_matter(bases: Bases) -> None:

@@ -30,22 +30,20 @@ lint: venv ## ruff and mypy
 test: lint ## everything that must pass on every commit
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
-test-databases: venv ## DuckDB, PostgreSQL and SQLite: the same cells as in memory; says loudly which one is not there
+test-databases: venv ## DuckDB, PostgreSQL and SQLite; installs PostgreSQL if it can, and says NOT RUN if it cannot
+	$(BIN)/python tools/engines.py postgres
 	$(BIN)/python -m pytest -q -rs tests/laws/test_databases.py tests/laws/test_same_answer.py tests/unit/sources/test_databases.py
 
-test-app: venv ## the local page, over HTTP and in Chromium; says loudly where there is no browser
-	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || apt-get install --yes --quiet chromium || true
+test-app: venv ## the local page, over HTTP and in Chromium; installs Chromium if it can, and says NOT RUN if it cannot
+	$(BIN)/python tools/engines.py browser
 	$(BIN)/python -m pytest -q -rs tests/unit/app
 
 pictures-app: venv ## what the local page looks like; writes docs/images
 	PICTURES=docs/images $(BIN)/python -m pytest -q -rs tests/unit/app/test_browser.py -k mouse
 
-test-spark: .venv/ready-spark ## a real Spark with several partitions and killed tasks; says loudly if there is no Java
+test-spark: venv ## a real Spark with several partitions and killed tasks; installs PySpark and Java if it can
+	$(BIN)/python tools/engines.py spark
 	$(BIN)/python -m pytest -q -rs tests/laws/test_spark.py tests/unit/sources/test_spark.py tests/unit/releases/test_spark.py tests/unit/sources/test_cluster.py
-
-.venv/ready-spark: .venv/ready
-	command -v java > /dev/null || apt-get install -y openjdk-17-jre-headless || echo "*** NO JAVA: Spark is not tested ***"
-	$(BIN)/python -m pip install --quiet --group spark && touch .venv/ready-spark || echo "*** NO PYSPARK: Spark is not tested ***"
 
 test-slow: venv ## the statistical sets that take longer
 	$(BIN)/python -m pytest -q -n 2 -m slow

@@ -86,6 +86,11 @@ class Browser:
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete'")
 
+    def reload(self) -> None:
+        """Load the page again, and wait for the new one: the old one is complete as well."""
+        self.run("document.documentElement.dataset.old = 'old'; location.reload()")
+        self.wait("document.readyState === 'complete' && !document.documentElement.dataset.old")
+
     def run(self, script: str) -> Any:
         reply = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in reply, reply["exceptionDetails"]

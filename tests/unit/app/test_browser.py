@@ -201,7 +201,7 @@ def test_with_a_mouse_from_a_file_to_a_report_and_a_table(visit, width, dark):
     tab.run("history.go(-3)")  # to the confirmation, and further
     for _ in range(2):
         tab.wait("document.readyState === 'complete'")
-        tab.run("location.reload()")
+        tab.reload()
     tab.wait("document.readyState === 'complete'")
     assert len(Ledger(here.book).history("people 2024")) == 1  # neither back nor a reload spends
     tab.open(f"{base}release/1")
@@ -286,7 +286,7 @@ def test_without_script(visit):
     here = visit(WIDE)
     tab = here.tab
     tab.call("Emulation.setScriptExecutionDisabled", value=True)
-    tab.run("location.reload()")
+    tab.reload()
     tab.page("Choose the table")
     assert tab.run("document.querySelector('#file').checkVisibility()") is False  # what needs it is not offered
     here.type("#path", str(PEOPLE))

@@ -19,6 +19,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
+from differences import assert_same
 from privmeasure.domains import Box, Categories, Product
 from privmeasure.mechanisms import PMM, ColumnTree, pmm, tree
 from privmeasure.mechanisms import columns as column_tree
@@ -55,6 +56,11 @@ def neighbours_of(table, relation: str, people: int):
 class Transcript:
     counts: list[tuple[np.ndarray, float]] = field(default_factory=list)
     rounds: list[tuple[np.ndarray, float]] = field(default_factory=list)
+    steps: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """Every step by its name, in order: its scale, and how many numbers it has. No step may depend on the table."""
+
+    def add(self, name: str, scale: float, size: int) -> None:
+        self.steps[f"step {len(self.steps)}: {name}"] = scale, size
 
 
 class Stage:
@@ -77,6 +83,7 @@ class Stage:
     def _noise(self, counts, level, law, key, part, threads):
         assert type(law).__name__ == "DiscreteGaussian"
         self.transcript.counts.append((np.array(counts, float), float(law.scale) * self.factor))
+        self.transcript.add(f"counts of part {part}, level {level}", float(law.scale), len(counts))
         return np.random.default_rng([self.seed, part, level]).integers(-2, 7, len(counts))
 
     def _winner(self, scores, *, scale, key, round_, part):
@@ -84,17 +91,18 @@ class Stage:
             exponential_choice(scores, scale=scale, key=key, round_=round_, part=part)
         ((scale,),) = drawn.choices().values()
         self.transcript.rounds.append((np.array(scores, float), float(scale) * self.factor))
+        self.transcript.add(f"choice {round_}", float(scale), len(scores))
         return int(np.random.default_rng([self.seed, 99, round_]).integers(len(scores)))
 
 
 def loss(one: Transcript, other: Transcript, alpha: float) -> float:
     """The Renyi divergence of the two, in units of alpha: at most rho."""
     total = 0.0
-    for (c, scale), (d, same) in zip(one.counts, other.counts, strict=True):
-        assert (scale, len(c)) == (same, len(d)), "what is measured may not depend on the table"
+    if one.steps != other.steps:
+        assert_same(other.steps, one.steps, "transcript")
+    for (c, scale), (d, _) in zip(one.counts, other.counts, strict=True):
         total += ((c - d) ** 2).sum() / (2 * scale**2)
-    for (c, scale), (d, same) in zip(one.rounds, other.rounds, strict=True):
-        assert (scale, len(c)) == (same, len(d))
+    for (c, scale), (d, _) in zip(one.rounds, other.rounds, strict=True):
         p, q = (np.exp((x - x.max()) / scale) / np.exp((x - x.max()) / scale).sum() for x in (c, d))
         total += math.log((p**alpha * q ** (1 - alpha)).sum()) / (alpha - 1) / alpha
     return total

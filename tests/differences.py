@@ -14,8 +14,10 @@ import numpy as np
 
 WIDTH = 60
 """The most characters of a value that the line shows."""
+SHORT = 32
+"""Up to so many bytes or letters are shown whole."""
 AROUND = 8
-"""How many bytes or letters are shown before the first that differs."""
+"""Of more, how many are shown on either side of the first that differs."""
 
 
 def assert_same(got: object, expected: object, what: str) -> None:
@@ -47,7 +49,7 @@ def first_difference(got: Any, expected: Any, place: str) -> str | None:
         )
         return found or _first(f"{place}[{key!r}]: was not expected" for key in got if key not in expected)
     if is_dataclass(expected):
-        names = [field.name for field in fields(expected)]
+        names = [field.name for field in fields(expected) if field.compare]
         return _first(first_difference(getattr(got, n), getattr(expected, n), f"{place}.{n}") for n in names)
     if isinstance(expected, Sequence):
         names = [f".{name}" for name in getattr(expected, "_fields", ())] or [f"[{i}]" for i in range(len(expected))]
@@ -90,7 +92,8 @@ def _of_letters(got: Any, expected: Any, place: str) -> str | None:
         return None
     differ = (i for i, (one, other) in enumerate(zip(got, expected, strict=False)) if one != other)
     first = next(differ, min(len(got), len(expected)))
-    start = max(0, first - AROUND)
-    one, other = (short(text[start : first + AROUND]) for text in (expected, got))
+    whole = max(len(got), len(expected)) <= SHORT
+    part = slice(None) if whole else slice(max(0, first - AROUND), first + AROUND)
+    one, other = short(expected[part]), short(got[part])
     line = f", line {1 + expected.count(chr(10), 0, first)}" if isinstance(expected, str) and "\n" in expected else ""
     return f"{place}: at {first}{line}: expected {one}, got {other}; {len(expected)} expected, {len(got)} found"

@@ -67,7 +67,7 @@ def test_it_is_written_as_it_was_read(name, tmp_path):
     release.save(tmp_path / "again.parquet")
     again = pm.load(tmp_path / "again.parquet")
     assert again.header() == release.header()
-    assert again.sample(50, seed=1).equals(release.sample(50, seed=1))
+    assert again.sample(50, seed=1).to_pydict() == release.sample(50, seed=1).to_pydict()
 
 
 def test_one_tree_gives_the_same_rows():

@@ -175,9 +175,10 @@ DIFFERENT = [
     (
         b"0123456789abcdef",
         b"0123456789abcdeF",
-        "x: at 15: expected b'789abcdeF', got b'789abcdef'; 16 expected, 16 found",
+        "x: at 15: expected b'0123456789abcdeF', got b'0123456789abcdef'; 16 expected, 16 found",
     ),
     ("one\ntwo", "one\ntwo\n", "x: at 7, line 2: expected 'one\\ntwo\\n', got 'one\\ntwo'; 8 expected, 7 found"),
+    ("y" * 99, "y" * 50 + "z", "x: at 50: expected 'yyyyyyyyz', got 'yyyyyyyyyyyyyyyy'; 51 expected, 99 found"),
     (["y" * 999], ["z"], "x[0]: at 0: expected 'z', got 'yyyyyyyy'; 1 expected, 999 found"),
 ]
 

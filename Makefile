@@ -1,7 +1,7 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo test test-databases test-app pictures-app test-slow test-faults test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
+.PHONY: venv demo quick times test test-databases test-app pictures-app test-slow test-faults test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -26,6 +26,12 @@ lint: venv ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing
+
+quick: venv ## within a minute: static checks, and the tests that import what changed since BASE (main)
+	@$(BIN)/python tools/quick.py
+
+times: venv ## write tests/times.json again, by which make quick chooses
+	$(BIN)/python tools/times.py
 
 test: lint ## everything that must pass on every commit
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"

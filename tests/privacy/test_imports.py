@@ -5,10 +5,11 @@ The rules read the source (every import statement, also inside functions), not w
 also shown a small tree that breaks it.
 """
 
-import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
+from import_graph import COMPUTED, Tree, graph, imports, reachable, read_tree
 
 import privmeasure
 
@@ -122,62 +123,6 @@ HEAVY = {"pyspark": 2, "matplotlib": 1, "ortools": 1, "duckdb": 1, "psycopg": 1}
 """Each in at most so many modules, inside the function that needs it: Spark counts in one and draws in another."""
 
 
-Tree = dict[str, str]
-"""Source text by module name, packages by their own name (their __init__)."""
-
-
-def read_tree(root: Path) -> Tree:
-    tree = {}
-    for path in sorted(root.rglob("*.py")):
-        parts = [PACKAGE, *path.relative_to(root).with_suffix("").parts]
-        tree[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
-    return tree
-
-
-def imports(tree: Tree, module: str, packages: set[str]) -> list[tuple[str, bool]]:
-    """Return the full name of everything that a module imports, and whether it does so at the top level."""
-    parsed = ast.parse(tree[module])
-    top = set(map(id, parsed.body))
-    found = []
-    for node in ast.walk(parsed):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                here = module.split(".") + ([""] if module in packages else [])
-                base = ".".join([*here[: len(here) - node.level], *([base] if base else [])])
-            names = [f"{base}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            names = ["a computed name"] if called in ("import_module", "__import__") else []
-        found += [(name, id(node) in top) for name in names]
-    return found
-
-
-def resolve(tree: Tree, name: str) -> str | None:
-    """Return the module of the tree that an imported name lives in: the name itself or its parent."""
-    if name in tree:
-        return name
-    parent = name.rpartition(".")[0]
-    return parent if parent in tree else (PACKAGE if name.split(".")[0] == PACKAGE else None)
-
-
-def graph(tree: Tree) -> dict[str, set[str]]:
-    """Return what each module imports, with the packages on the way, whose __init__ is then run as well.
-
-    The package itself, and those that a module lies in, are run anyway: they count only if they are named.
-    """
-    packages = {name for name in tree if any(other.startswith(name + ".") for other in tree)} | {PACKAGE}
-    edges = {}
-    for module in tree:
-        targets = {target for name, _ in imports(tree, module, packages) if (target := resolve(tree, name))}
-        above = {package for package in packages - {PACKAGE} for target in targets if target.startswith(package + ".")}
-        edges[module] = (targets | {package for package in above if not module.startswith(package + ".")}) - {module}
-    return edges
-
-
 def room(module: str) -> str:
     """Return the room of a module: the first name below the package, or nothing for the package itself."""
     return [*module.split("."), ""][1]
@@ -185,15 +130,6 @@ def room(module: str) -> str:
 
 def inside(module: str, place: str) -> bool:
     return module == f"{PACKAGE}.{place}" or module.startswith(f"{PACKAGE}.{place}.")
-
-
-def reachable(edges: dict[str, set[str]], start: str) -> set[str]:
-    seen, stack = set(), [start]
-    while stack:
-        for target in edges[stack.pop()] - seen:
-            seen.add(target)
-            stack.append(target)
-    return seen
 
 
 # ------------------------------------------------------------------------------------------------- the rules
@@ -223,7 +159,7 @@ def layer_order(tree: Tree) -> list[str]:
 def no_cycles(tree: Tree) -> list[str]:
     """No module reaches itself; a package's own __init__ may gather its modules, which do not import it."""
     edges = graph(tree)
-    return [f"{module} reaches itself" for module in tree if module in reachable(edges, module)]
+    return [f"{module} reaches itself" for module in tree if module in reachable(edges, [module])]
 
 
 def public_rooms_cannot_reach_data(tree: Tree) -> list[str]:
@@ -233,7 +169,7 @@ def public_rooms_cannot_reach_data(tree: Tree) -> list[str]:
         f"{module} reaches {target}"
         for module in tree
         if any(inside(module, place) for place in PUBLIC)
-        for target in reachable(edges, module)
+        for target in reachable(edges, [module])
         if any(inside(target, place) for place in PRIVATE)
     ]
 
@@ -252,10 +188,10 @@ def noise_has_few_doors(tree: Tree) -> list[str]:
 def heavy_libraries_stay_inside(tree: Tree) -> list[str]:
     """Privacy rule 3: a heavy library is imported by few modules, inside a function; names are never computed."""
     wrong, users = [], {}
-    for module in tree:
-        for name, top in imports(tree, module, set()):
+    for module, text in tree.items():
+        for name, top in imports(text, module):
             library = name.split(".")[0]
-            if name == "a computed name":
+            if name == COMPUTED:
                 wrong.append(f"{module} computes the name of an import")
             elif library in HEAVY:
                 users.setdefault(library, set()).add(module)
@@ -271,19 +207,24 @@ RULES = [layer_order, no_cycles, public_rooms_cannot_reach_data, noise_has_few_d
 # ------------------------------------------------------------------------------------------------- they hold
 
 
+@cache
+def the_package() -> Tree:
+    return read_tree(Path(privmeasure.__file__).parent)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_package_obeys(rule):
-    tree = read_tree(Path(privmeasure.__file__).parent)
+    tree = the_package()
     assert len(tree) > 20
     assert rule(tree) == []
 
 
 def test_the_edges_are_really_seen():
-    edges = graph(read_tree(Path(privmeasure.__file__).parent))
+    edges = graph(the_package())
     assert f"{PACKAGE}.noise.draws" in edges[f"{PACKAGE}.mechanisms.tree"]
     assert f"{PACKAGE}.domains" in edges[f"{PACKAGE}.releases.cells"]  # from privmeasure import domains
-    assert f"{PACKAGE}.counts" in reachable(edges, f"{PACKAGE}.synthesizer")
-    assert f"{PACKAGE}.counts" not in reachable(edges, f"{PACKAGE}.releases.cells")
+    assert f"{PACKAGE}.counts" in reachable(edges, [f"{PACKAGE}.synthesizer"])
+    assert f"{PACKAGE}.counts" not in reachable(edges, [f"{PACKAGE}.releases.cells"])
 
 
 # ------------------------------------------------------------------------------------------------- they can fail

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privmeasure.domains import Bools, Floats
 from privmeasure.estimates.consistency import Prepared
 from privmeasure.estimates.linear import Estimate, Variances
+from privmeasure.rounding import inner
 
 GRADIENT_STEPS = 50
 """Of conjugate gradients: groups are few, and each step settles one of their directions."""
@@ -63,15 +64,15 @@ def joint_leaves(
 
     residual = pulled(x, towards=True)
     ahead = direction = tree.solved(residual)
-    size = first = float(residual @ ahead)
+    size = first = inner(residual, ahead)
     for _ in range(GRADIENT_STEPS if margins else 0):
         if not size > SETTLED * first:
             break
         image = tree.applied(direction) - pulled(direction, towards=False)
-        step = size / float(direction @ image)
+        step = size / inner(direction, image)
         x, residual = x + step * direction, residual - step * image
         ahead, before = tree.solved(residual), size
-        size = float(residual @ ahead)
+        size = inner(residual, ahead)
         direction = ahead + (size / before) * direction
     leaves = np.zeros(len(exists))
     leaves[tree.leaves] = x

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Box, Categories, Cells, Circle, Domain, Floats, Integers, Nullable
+from privmeasure.rounding import inner
 from privmeasure.transport.flow import Grid, grid_arcs, min_cost_flow, whole_costs
 from privmeasure.transport.line import hierarchy_wasserstein
 
@@ -121,7 +122,7 @@ def _corner(sides: tuple[float, ...]) -> float:
 def _line(domain: Domain, cells: Cells, level: int) -> Norm:
     centres, places = domain.centre(cells, level), cells.view(np.int64)
     gaps = domain.distance(centres[1:], centres[:-1])
-    return lambda mass: float(np.abs(np.cumsum(mass[places])[:-1]) @ gaps)
+    return lambda mass: inner(np.abs(np.cumsum(mass[places])[:-1]), gaps)
 
 
 def _or_missing(domain: Nullable, level: int) -> Norm:
@@ -205,9 +206,8 @@ def _pairs(domain: Domain, cells: Cells, level: int) -> Norm:
         tails, heads = np.repeat(source, len(target)), np.tile(target, len(source))
         lengths = domain.distance(centres[tails], centres[heads])
         flows, _ = min_cost_flow(tails, heads, whole_costs(lengths), None, units)
-        return (
-            float(flows @ lengths) + len(units) / 2 * diameter
-        ) / scale  # a flow that is feasible is never too short
+        cost = inner(flows.astype(np.float64), lengths)
+        return (cost + len(units) / 2 * diameter) / scale  # a flow that is feasible is never too short
 
     return norm
 

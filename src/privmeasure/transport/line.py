@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privmeasure.domains import Cells, Domain, Floats
 from privmeasure.errors import ArgumentError
-from privmeasure.rounding import ROUNDING
+from privmeasure.rounding import ROUNDING, inner
 
 CRUMBS = 1e-12
 """What may be left of a signed mass where everything cancels."""
@@ -67,7 +67,7 @@ def line_wasserstein(
     if weights_x is None and weights_y is None and np.shape(x) == np.shape(y):
         return float(np.abs(np.sort(vector("x", x)) - np.sort(vector("y", y))).mean())  # ten times faster
     ends, lead = _profile(x, y, weights_x, weights_y)
-    return float(np.abs(lead[:-1]) @ np.diff(ends))
+    return inner(np.abs(lead[:-1]), np.diff(ends))
 
 
 def circle_wasserstein(
@@ -95,7 +95,7 @@ def circle_wasserstein(
     arcs = np.diff(ends, append=ends[0] + period)
     order = np.argsort(lead)
     middle = order[np.searchsorted(np.cumsum(arcs[order]), period / 2)]
-    return float(np.abs(lead - lead[middle]) @ arcs)
+    return inner(np.abs(lead - lead[middle]), arcs)
 
 
 def _profile(
@@ -133,7 +133,7 @@ def tree_wasserstein(mass: ArrayLike, parents: ArrayLike, lengths: ArrayLike) ->
     for level in range(int(depth.max()), 0, -1):
         at = np.flatnonzero(depth == level)
         np.add.at(below, parent[at], below[at])
-    return float(np.abs(below)[depth > 0] @ edge[depth > 0])
+    return inner(np.abs(below)[depth > 0], edge[depth > 0])
 
 
 def _depths(parent: NDArray[Any]) -> NDArray[np.int64]:

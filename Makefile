@@ -1,7 +1,8 @@
 # Everything runs in .venv, which `make venv` creates from pyproject.toml with python3 and the package registry alone.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: venv demo quick times test test-databases test-app pictures-app test-slow test-faults test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
+export PYTHONDONTWRITEBYTECODE =# compiled files are kept, whatever the environment says: without them, collecting the tests takes twice as long
+.PHONY: venv demo quick times test test-databases test-app pictures-app test-deep test-faults test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -34,7 +35,7 @@ times: venv ## write tests/times.json again, by which make quick chooses
 	$(BIN)/python tools/times.py
 
 test: lint ## everything that must pass on every commit
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 -m "not deep" --durations=10
 
 test-databases: venv ## DuckDB, PostgreSQL and SQLite; installs PostgreSQL if it can, and says NOT RUN if it cannot
 	$(BIN)/python tools/engines.py postgres
@@ -51,14 +52,14 @@ test-spark: venv ## a real Spark with several partitions and killed tasks; insta
 	$(BIN)/python tools/engines.py spark
 	$(BIN)/python -m pytest -q -rs tests/laws/test_spark.py tests/unit/sources/test_spark.py tests/unit/releases/test_spark.py tests/unit/sources/test_cluster.py
 
-test-slow: venv ## the statistical sets that take longer
-	$(BIN)/python -m pytest -q -n 2 -m slow
+test-deep: venv ## the long versions: many cases of every law, statistical sets, recorded noise, races and kills
+	TEST_DEPTH=deep $(BIN)/python -m pytest -q -n 2 -m "deep or deeper" tests
 
 test-faults: venv ## plant the faults of tests/faults one at a time: which test catches each, and in how many seconds
 	$(BIN)/python tools/faults.py
 
 test-oldest: .venv-oldest/ready ## the quick tests on the oldest versions that pyproject.toml declares, in .venv-oldest
-	.venv-oldest/bin/python -m pytest -q -n 2 -m "not slow"
+	.venv-oldest/bin/python -m pytest -q -n 2 -m "not deep"
 
 .venv-oldest/ready: pyproject.toml tools/oldest.py
 	$(PYTHON) -m venv --clear .venv-oldest
@@ -71,7 +72,7 @@ golden: venv ## write tests/golden/net.json again, for a change of releases that
 	PYTHONPATH=tests $(BIN)/python tests/golden/net.py
 
 coverage: venv ## which lines and branches of src the unit, api and golden tests run; the laws are slow to trace
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" --cov --cov-report=term-missing:skip-covered \
+	$(BIN)/python -m pytest -q -n 2 -m "not deep" --cov --cov-report=term-missing:skip-covered \
 		--cov-report=xml:out/coverage.xml tests/unit tests/api tests/golden src
 
 build: ## the sdist and the wheel; writes dist

@@ -39,7 +39,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 WHOLE = [
     [sys.executable, "-m", "ruff", "check", "--no-cache", "."],
     [sys.executable, "-m", "mypy"],
-    [*PYTEST, "-n", "2", "-m", "not slow"],
+    [*PYTEST, "-n", "2", "-m", "not deep"],
 ]
 """What `make test` runs."""
 FRESH_TIMES = itertools.count(1_000_000_000)

@@ -232,8 +232,8 @@ def run_tests(files: Collection[str], times: Mapping[str, float]) -> bool:
     if not files:
         return True
     several = sum(times.get(file, UNKNOWN_SECONDS) for file in files) > FEW_SECONDS
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *(["-n", "2"] if several else []), *files]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode in (0, 5)  # 5: every test of these is slow
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not deep", *(["-n", "2"] if several else []), *files]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode in (0, 5)  # 5: every test of these is marked deep
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMES = ROOT / "tests" / "times.json"
-COMMAND = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "--durations=0", "--durations-min=0.01"]
+COMMAND = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not deep", "--durations=0", "--durations-min=0.01"]
 
 
 def times_of(report: str) -> dict[str, float]:

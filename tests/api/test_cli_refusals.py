@@ -125,7 +125,7 @@ def test_a_broken_schema(refused, folder):
     refused(FIT, 3, "people.toml")
 
 
-@pytest.mark.parametrize("count", [20_000, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20_000, pytest.param(10**6, marks=pytest.mark.deep)])
 def test_many_categories(call, folder, count):
     """A million categories mean little, but are no reason to fail: a plan of one tree says what to do."""
     values = ",".join(f'"{i:x}"' for i in range(count))

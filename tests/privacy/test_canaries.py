@@ -118,14 +118,14 @@ def test_a_quarter_of_the_noise_betrays_the_canary(audit):
     assert proved_loss(audit, 800, ALARM) > audit.epsilon
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("audit", SLOW_AUDITS, ids=str)
 def test_no_canary_is_betrayed_in_many_runs(audit):
     loss = proved_loss(audit, 6_000, ALARM / (2 * len(SLOW_AUDITS)))
     assert 0.15 * audit.epsilon < loss <= audit.epsilon  # and the audit is not blind
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("audit", SLOW_AUDITS, ids=str)
 @pytest.mark.usefixtures("quarter_noise")
 def test_a_quarter_of_the_noise_betrays_the_canary_in_many_runs(audit):

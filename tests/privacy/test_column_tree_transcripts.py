@@ -424,7 +424,7 @@ def test_true_tables_behind_the_second_layer_are_a_violation(relation):
     assert worst_round(found, layer=2) > 1.2
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_all_tables_of_up_to_two_rows_and_all_their_neighbours(relation):
     found = played(relation, at_length=True)

@@ -174,7 +174,7 @@ def test_the_guarantee_is_not_vacuous_where_it_should_help():
         assert make(recipe, 1, 1, relation).plan(10**5).guarantee < 0.02
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("epsilon", [0.1, 4])
@@ -206,7 +206,7 @@ def test_in_the_cube(relation, name):
     check(3, 50, 100, relation, name, runs=2, public=True, depth=6, distance=w1_in_the_cube)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["default", "PSMM"])
 @pytest.mark.parametrize("d", [2, 3])
 def test_in_the_square_and_the_cube_with_many_rows(d, name):
@@ -222,7 +222,7 @@ def test_the_square_is_not_vacuous(relation):
     assert mechanism.plan(square["rows"]).guarantee < 0.6
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("name", ANYWHERE)
 @pytest.mark.parametrize(("epsilon", "rows"), [(20, 400), (2, 5000)])

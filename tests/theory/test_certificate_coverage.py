@@ -140,18 +140,18 @@ def ratio(dimension, rows, shape, seeds, bins=None):
     return np.mean(found) / np.mean(true)
 
 
-@pytest.mark.parametrize("rows", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rows", [10_000, pytest.param(100_000, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("shape", ["uniform", "Gaussian", "clusters"])
 def test_at_most_ten_times_the_truth_on_the_line(shape, rows):
     assert 1 < ratio(1, rows, shape, 3) < 7
 
 
-@pytest.mark.parametrize("dimension", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("dimension", [pytest.param(2, marks=pytest.mark.deep), 3])
 def test_at_most_ten_times_the_truth_for_one_atom(dimension):
     assert 1 < ratio(dimension, 10_000, "one atom", 2) < 10
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize(("dimension", "bins"), [(2, 256), (3, 32)])
 @pytest.mark.parametrize("shape", ["uniform", "Gaussian", "clusters"])
 def test_at_most_twelve_times_the_truth_in_the_cube(dimension, bins, shape):
@@ -159,7 +159,7 @@ def test_at_most_twelve_times_the_truth_in_the_cube(dimension, bins, shape):
     assert 1 < ratio(dimension, 10_000, shape, 2, bins) < 12
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("make", [pm.PMM, pm.PMM.paper, pm.PSMM])
@@ -170,7 +170,7 @@ def test_on_the_line_at_length(make, shape, relation, beta):
         check(mechanism, 1, rows, shape, 150, beta)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("dimension", [2, 3])
 @pytest.mark.parametrize("shape", SHAPES)

@@ -385,7 +385,7 @@ def test_the_printed_program_fails_on_random_instances():
     assert worst > 1.2
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("shape", ["uniform", "atom"])
 def test_65536_cells(shape):
     """PSMM's projection at epsilon = 1: under 20 s and 2 GB."""

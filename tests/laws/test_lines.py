@@ -6,9 +6,10 @@ from itertools import product
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from privmeasure.errors import ArgumentError
 from privmeasure.sources import lines
 from privmeasure.sources.lines import CellReader, Grammar, UnreadRows, whole_records
@@ -74,7 +75,7 @@ marks = st.sampled_from([b'"', b",", b"x", b"\n", b"\r", b"\xff", b"\xef\xbb\xbf
 texts = st.lists(marks, max_size=40).map(b"".join)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(80, 400)
 @given(
     texts,
     st.integers(1, 9),
@@ -102,7 +103,7 @@ def test_blocks_of_any_size_give_the_same_rows(text, block, width, longest, newl
         assert row == wanted or (longest == 4 and wanted == (None,) * width)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(texts)
 def test_rows_that_cannot_be_read_are_counted(text):
     grammar, unread = Grammar(",", 2), UnreadRows()
@@ -139,7 +140,7 @@ def letters(form, cell, *, number):
     return text.translate(bytes.maketrans(b",.", b".,")) if number and form.decimal == "," else text
 
 
-@settings(max_examples=300, deadline=None)
+@examples(60, 300)
 @given(st.lists(st.none() | st.binary(max_size=6), max_size=9), st.sampled_from(list(FORMS)), st.booleans(), st.data())
 def test_letters_are_those_of_the_encoding_cell_by_cell(cells, name, number, data):
     """Whatever the bytes are, whatever stands beside them, and wherever an array begins."""

@@ -13,9 +13,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from privmeasure.counts import Partition
 from privmeasure.sources import files as reading
 from privmeasure.sources import lines, people
@@ -81,7 +82,7 @@ def expected(table, most, salt=SALT):
     return rows
 
 
-@settings(max_examples=150, deadline=None)
+@examples(40, 150)
 @given(
     rows=TABLES,
     most=st.sampled_from([1, 2, 3, 16]),
@@ -104,7 +105,7 @@ def test_what_is_kept_is_the_definition(rows, most, threads, pieces, held, few, 
         assert gathered(pa.concat_tables(parts) if parts else table, most, threads=threads) == expected(table, most)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(30, 100)
 @given(rows=TABLES, most=st.sampled_from([1, 2, 16]), held=st.sampled_from([1 << 28, 300]), data=st.data())
 def test_removing_a_person_changes_the_kept_rows_by_that_persons_alone(rows, most, held, data):
     table = table_of(rows)
@@ -119,14 +120,14 @@ def test_removing_a_person_changes_the_kept_rows_by_that_persons_alone(rows, mos
     assert whole == without + alone  # so whole - without has at most `most` rows, and nobody else's changed
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20, 60)
 @given(rows=TABLES, most=st.sampled_from([1, 2, 16]), data=st.data())
 def test_the_order_of_rows_does_not_matter(rows, most, data):
     shuffled = data.draw(st.permutations(rows))
     assert gathered(table_of(shuffled), most) == gathered(table_of(rows), most)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(10, 25)
 @given(
     rows=TABLES, threads=st.integers(1, 3), block=st.sampled_from([64, 1 << 20]), held=st.sampled_from([1 << 28, 300])
 )
@@ -141,7 +142,7 @@ def test_a_file_keeps_what_the_table_keeps(tmp_path_factory, name, rows, threads
         assert gathered(open_table(path), 2, threads=threads) == expected(table_of(rows), 2)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(10, 25)
 @given(rows=TABLES)
 def test_frames_keep_what_the_table_keeps(rows):
     table = table_of(rows)
@@ -152,7 +153,7 @@ def test_frames_keep_what_the_table_keeps(rows):
         assert gathered(to_arrow(frame)[0], 2) == expected(table, 2)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(15, 40)
 @given(rows=TABLES, most=st.sampled_from([1, 2]), held=st.sampled_from([1 << 28, 300]))
 def test_every_pass_keeps_the_same_rows(rows, most, held):
     table, partitions = table_of(rows), [Partition(()), Partition.of(SCHEMA.domain, 6)]
@@ -204,7 +205,7 @@ def test_ids_are_compared_whole(cells, persons):
     assert read_ids(cells[1:]).to_pylist() == read_ids(cells).to_pylist()[1:]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(cells=st.lists(IDS | st.text(max_size=4), min_size=1, max_size=20), more=st.text(max_size=3) | IDS)
 def test_an_id_depends_on_its_cell_alone(cells, more):
     for kind in (pa.string(), pa.large_string(), pa.string_view()):

@@ -7,9 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from privmeasure.domains import Box, Nullable, Sphere
 from privmeasure.tables import Integer, Number
 from privmeasure.testing import check_domain
@@ -178,7 +179,7 @@ def test_the_domains_keep_the_laws(name):
     check_domain(column.domain, points=points, levels=[0, 1, 2, 9, 16, 17, 30, column.domain.deepest])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(st.floats(5e-324, 1e308), st.floats(1.0000001, 1e6), st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_any_log_scale_is_a_logarithm(low, ratio, shares):
     column = Number(low, min(low * ratio, 1.7e308) if low * ratio > low else low * 2 + 5e-324, transform="log")

@@ -32,6 +32,7 @@ def test_a_closest_measure_can_be_searched_wherever_it_would_be(d):
             assert level == depth or not can_project(box, level + 1)
 
 
+@pytest.mark.deep
 def test_the_fallback_of_five_axes_works_at_depth_14():
     box, rng = Box([(0, 1)] * 5), np.random.default_rng(0)
     raw = haar_differences(rng.normal(0, 1, 1 << 14) * (rng.random(1 << 14) < 0.01))

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
+from depth import some
 from privmeasure import Box, Recipe, Synthesizer
 from privmeasure.mechanisms import base, tree
 from privmeasure.noise.draws import law_of
@@ -107,12 +108,12 @@ def quarter_noise(monkeypatch):
         monkeypatch.setattr(module, "law_of", lambda name, scale: law_of(name, scale / 4))
 
 
-@pytest.mark.parametrize("audit", AUDITS, ids=str)
+@some("audit", 1, AUDITS, ids=str)
 def test_no_canary_is_betrayed(audit):
     assert proved_loss(audit, 800, ALARM / (2 * len(AUDITS))) <= audit.epsilon
 
 
-@pytest.mark.parametrize("audit", AUDITS, ids=str)
+@some("audit", 1, AUDITS, ids=str)
 @pytest.mark.usefixtures("quarter_noise")
 def test_a_quarter_of_the_noise_betrays_the_canary(audit):
     assert proved_loss(audit, 800, ALARM) > audit.epsilon

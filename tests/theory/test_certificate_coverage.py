@@ -11,6 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 import privmeasure as pm
+from depth import some
 from privmeasure.domains import Categories
 from privmeasure.metrics import wasserstein
 from privmeasure.noise.entropy import Key
@@ -69,7 +70,7 @@ def check(mechanism, dimension, rows, shape, runs, beta=BETA):
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("shape", ["uniform", "one atom"])
+@some("shape", 1, ["uniform", "one atom"])
 @pytest.mark.parametrize("make", [pm.PMM, pm.PMM.paper, pm.PSMM])
 def test_on_the_line(make, shape, relation):
     mean = check(make(box(1), pm.Privacy(1, relation), rows=400), 1, 400, shape, 40)
@@ -77,8 +78,8 @@ def test_on_the_line(make, shape, relation):
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("shape", ["uniform", "one atom"])
+@some("dimension", 1, [2, 3])
+@some("shape", 1, ["one atom", "uniform"])
 def test_in_the_cube(dimension, shape, relation):
     depth, rows = 2 * dimension, 300 if relation == "replace" else 120
     mean = check(pm.PMM(box(dimension), pm.Privacy(8, relation), depth=depth), dimension, rows, shape, 20)
@@ -146,7 +147,8 @@ def test_at_most_ten_times_the_truth_on_the_line(shape, rows):
     assert 1 < ratio(1, rows, shape, 3) < 7
 
 
-@pytest.mark.parametrize("dimension", [pytest.param(2, marks=pytest.mark.deep), 3])
+@pytest.mark.deep
+@pytest.mark.parametrize("dimension", [2, 3])
 def test_at_most_ten_times_the_truth_for_one_atom(dimension):
     assert 1 < ratio(dimension, 10_000, "one atom", 2) < 10
 

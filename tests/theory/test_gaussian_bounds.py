@@ -8,6 +8,7 @@ import pytest
 from scipy import optimize
 
 import privmeasure as pm
+from depth import some
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import GAUSSIAN, LAPLACE, GaussianFacts, facts_of
@@ -105,7 +106,7 @@ def distance(x: np.ndarray, y: np.ndarray) -> float:
 
 
 @pytest.mark.usefixtures("gaussian")
-@pytest.mark.parametrize(("relation", "d"), [("add-remove", 1), ("replace", 1), ("replace", 2)])
+@some(("relation", "d"), 1, [("add-remove", 1), ("replace", 1), ("replace", 2)])
 @pytest.mark.parametrize("kind", [PMM, PSMM])
 def test_guarantees_and_certificates_hold(relation, d, kind):
     """Means of 6 are far below the bound of the mean; a certificate with beta = 1e-3 fails once in a thousand releases.

@@ -51,6 +51,7 @@ def test_that_would_reject_another_amount_of_noise():
     assert found.columns["x0"].typical / distances.mean() > 1.8
 
 
+@pytest.mark.deep
 def test_bands_hold_about_nine_times_in_ten():
     """60 releases of 60 data sets, two relations; of bands a third as wide it would be seen."""
     held = {"whole": [], "a third": []}

@@ -256,6 +256,7 @@ def test_facts_in_a_group_that_contradict_each_other(never: list[str], fine: boo
         pm.Synthesizer(schema, epsilon=1, neighbours="add-remove", mechanism="columns")
 
 
+@pytest.mark.deep
 def test_a_release_that_contradicts_the_facts() -> None:
     """It is not known before the release, which is then told whenever rows are asked for."""
     table = people(500).set_column(1, "kind", pa.array(["a"] * 500))

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 import privmeasure as pm
+from depth import examples
 from privmeasure.conditions.language import ConditionError, parse_condition
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Box, Categories, Domain, Nullable, Steps
@@ -113,7 +114,7 @@ def test_broken_language(text: str) -> None:
         parse_condition(text)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(60, 300)
 @given(st.text(alphabet="ab =<>!'\"(),1.3andisn", max_size=30))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ConditionError):
@@ -143,7 +144,7 @@ def test_signs_on_integers() -> None:
     assert holds(schema, "age > 200", [0, 99]) == [False, False]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20, 60)
 @given(st.floats(1, 1000), st.sampled_from(["<", "<=", ">", ">=", "=", "!="]), st.booleans())
 def test_conditions_on_numbers_are_true_of_what_is_written(value: float, sign: str, rounded: bool) -> None:
     """Points are rounded on their way out: the condition is about what comes out."""

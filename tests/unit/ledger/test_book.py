@@ -143,6 +143,7 @@ def spend(path, times, barrier, results):
     results.put(booked)
 
 
+@pytest.mark.deep
 def test_two_processes_with_a_hundred_spends_each_add_up_exactly(tmp_path):
     """The cap allows fewer than both ask for: what is booked is what both say, and never passes the cap."""
     path = tmp_path / "ledger.sqlite"

@@ -201,6 +201,7 @@ with Ledger(sys.argv[1]).reserve("people", Privacy("1/10", "add-remove")):
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_killed_at_any_moment_the_book_is_readable(old, tmp_path):
     """Before every statement, and around the copy: it is of one format or the other, and nothing is lost."""

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import privmeasure as pm
+from depth import examples
 from privmeasure.errors import ArgumentError, BudgetError, LedgerFileError
 from privmeasure.ledger import Ledger
 from privmeasure.ledger.merging import union
@@ -210,7 +211,7 @@ def contents(draw):
     return Contents(accounts, entries, raises)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(contents(), contents(), contents())
 def test_merging_is_commutative_associative_and_idempotent(one, two, three):
     assert told(union(one, two)) == told(union(two, one))

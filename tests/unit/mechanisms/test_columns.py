@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from depth import some
 from privmeasure.conditions.sets import Condition
 from privmeasure.counts import CellCounts
 from privmeasure.domains import Box, Categories, Circle, Integers, Nullable, Product, Sphere, Steps
@@ -260,7 +261,7 @@ def test_each_column_keeps_its_guarantee():
         assert np.mean(distances) < measure.plan.columns[j].guarantee
 
 
-@pytest.mark.parametrize("neighbours", RELATIONS)
+@some("neighbours", 1, RELATIONS)
 def test_tables_make_columns_better_and_a_far_estimate_is_not_taken(neighbours, monkeypatch):
     """T8: what tables say of a column is used while it is near the first estimate; without leeway that one stands."""
     x = mixed(20_000)
@@ -535,6 +536,7 @@ def test_progress_is_told_at_fixed_fractions():
 # ------------------------------------------------------------------------------------------------- scale
 
 
+@pytest.mark.deep
 def test_many_columns_share_a_limit_of_cells():
     k, rows = 200, 400
     factors = [Box([(0, 1)]) if j % 2 else Categories(3 + j % 5) for j in range(k)]

@@ -4,9 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from privmeasure.model.pairs import Pair, pair_table, rake, shrink_matrix, simplex
 
 
@@ -106,7 +107,7 @@ def test_many_dimensions_above_the_noise() -> None:
     assert np.abs(shrink_matrix(table, 0.1) - table).max() < 0.1
 
 
-@settings(max_examples=100, deadline=None)
+@examples(30, 100)
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=20), st.floats(0.01, 100))
 def test_simplex_is_the_nearest_point(values: list[float], total: float) -> None:
     y = np.array(values)

@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from privmeasure.model.ranks import Blocks, merge_groups, rank
 
 CLEAR = 10.0
 MASSES = st.lists(st.integers(0, 50), min_size=1, max_size=64).map(np.array)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(MASSES, st.integers(1, 20), st.booleans(), st.data())
 def test_laws_of_ranks(mass: np.ndarray, most: int, ordered: bool, data: st.DataObject) -> None:
     alone = data.draw(st.none() | st.integers(0, len(mass) - 1))
@@ -30,7 +31,7 @@ def test_laws_of_ranks(mass: np.ndarray, most: int, ordered: bool, data: st.Data
         assert (np.diff(groups) >= 0).all()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(30, 100)
 @given(MASSES, st.integers(4, 20), st.booleans(), st.data())
 def test_sets_stay_apart(mass: np.ndarray, most: int, ordered: bool, data: st.DataObject) -> None:
     inside = np.array(data.draw(st.lists(st.booleans(), min_size=len(mass), max_size=len(mass))))
@@ -41,7 +42,7 @@ def test_sets_stay_apart(mass: np.ndarray, most: int, ordered: bool, data: st.Da
     assert groups.max() + 1 <= most or not ordered or groups.max() < len(mass)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(MASSES, st.integers(1, 20), st.integers(1, 5), st.floats(0.01, 100))
 def test_a_block_is_cut_only_if_its_parts_are_heavy_and_clear(mass, most: int, shift: int, variance: float) -> None:
     blocks = np.arange(len(mass)) >> shift

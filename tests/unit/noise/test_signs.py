@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
+from depth import some
 from privmeasure.errors import ArgumentError
 from privmeasure.noise import signs
 from privmeasure.noise.entropy import Key
@@ -43,7 +44,7 @@ def smallest(columns: int, entries: np.ndarray) -> np.ndarray:
     return -np.linalg.eigvalsh(matrix(columns, entries))[:, 0]
 
 
-@pytest.mark.parametrize("columns", [2, 3, 5, 8])
+@some("columns", 1, [3, 2, 5, 8])
 def test_the_density_falls_off_by_the_smallest_eigenvalue(columns: int) -> None:
     """Z has a density ~ exp(-u(Z) / scale) exactly if u(Z) / scale ~ Gamma(p), and directions are those of a C."""
     scale, p = Fraction(7, 2), comb(columns, 2)
@@ -57,6 +58,7 @@ def test_the_density_falls_off_by_the_smallest_eigenvalue(columns: int) -> None:
     assert stats.kstest(smallest(columns, wrong), stats.gamma(p).cdf).pvalue < ALARM
 
 
+@pytest.mark.deep
 def test_two_columns_have_the_difference_of_two_laplace_draws() -> None:
     scale, key = Fraction(100), Key.insecure(9)
     found = np.array([sign_noise(2, scale, key, part=part)[0] for part in range(4000)]) / 100
@@ -67,7 +69,7 @@ def test_two_columns_have_the_difference_of_two_laplace_draws() -> None:
     assert stats.kstest(found, stats.laplace(scale=np.sqrt(2)).cdf).pvalue < ALARM
 
 
-@pytest.mark.parametrize("columns", [3, 10])
+@some("columns", 1, [3, 10])
 def test_the_variance_is_what_plans_say(columns: int) -> None:
     key, scale, count = Key.insecure(8), Fraction(20), 1500
     found = np.array([sign_noise(columns, scale, key, part=part) for part in range(count)]).astype(float)

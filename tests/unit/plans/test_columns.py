@@ -5,9 +5,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sphere
 from privmeasure.domains.traits import finest_level
 from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
@@ -128,7 +129,7 @@ def test_the_error_of_a_pair_is_that_of_its_noise_and_of_the_number_of_rows(peop
                 assert error[kind] == pytest.approx(float(rows / plan.rows), rel=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(30, 100)
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=30), st.floats(0, 0.9), st.sampled_from(["0", "1/1000000"]))
 def test_pairs_share_their_budget_by_cells(cells, power, delta):
     """No more is spent than what the pairs have together, and no table has more noise than `pair_error` says."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import privmeasure as pm
+from depth import some
 from privmeasure.domains import column_units
 from privmeasure.errors import ArgumentError
 from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
@@ -20,9 +21,7 @@ def test_candidates_are_sorted_and_distinct(candidates):
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
-@pytest.mark.parametrize(
-    ("d", "w1", "rows"), [(1, 0.01, 50_000), (1, 0.001, 10**6), (2, 0.05, 50_000), (3, 0.1, 10**6)]
-)
+@some(("d", "w1", "rows"), 1, [(2, 0.05, 50_000), (1, 0.01, 50_000), (1, 0.001, 10**6), (3, 0.1, 10**6)])
 def test_epsilon_for_is_enough_and_less_is_not(neighbours, d, w1, rows):
     box = pm.Box([(0, 1)] * d)
     synth = pm.Synthesizer(box, epsilon=1, neighbours=neighbours)

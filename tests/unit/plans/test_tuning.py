@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from depth import some
 from privmeasure.domains import Box, Categories, Integers, Nullable, Product
 from privmeasure.errors import ArgumentError
 from privmeasure.mechanisms import ColumnTree
@@ -90,7 +91,7 @@ def test_every_field_has_another_value_here():
     assert list(OTHER) == [field.name for field in fields(Tuning)]
 
 
-@pytest.mark.parametrize("name", OTHER)
+@some("name", 8, OTHER)
 def test_every_field_reaches_the_release_which_spends_the_same(name):
     usual = BEYOND.get(name, TUNED)
     epsilon = 4 if name in ("most_groups", "clear", "whole_blocks") else 1

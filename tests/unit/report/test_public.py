@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import privmeasure as pm
+from depth import some
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import Band
 from privmeasure.report import canvas, pages, promises, sections
@@ -124,7 +125,7 @@ def check(page):
     return read
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@some("kind", 4, KINDS)
 def test_every_kind_of_release_has_a_page(kind):
     read = check(release_page(release(kind), typical=typical(kind)))
     text = " ".join(read.text)
@@ -151,9 +152,7 @@ def test_a_private_release_does_not_say_that_it_is_not():
     assert "Safe to publish" in text
 
 
-@pytest.mark.parametrize(
-    "path", sorted((Path(__file__).parents[2] / "golden").glob("*.parquet")), ids=lambda path: path.stem
-)
+@some("path", 2, sorted((Path(__file__).parents[2] / "golden").glob("*.parquet")), ids=lambda path: path.stem)
 def test_releases_of_older_versions_have_a_page(path):
     made = pm.load(path)
     check(release_page(made, typical=pm.typical_error(made, runs=2, seed=1)))
@@ -229,6 +228,7 @@ def test_the_same_release_has_the_same_page():
     assert pages[0] == pages[1]
 
 
+@pytest.mark.deep
 def test_many_columns_still_make_a_small_page():
     names = [f"a rather long name of column {i}" for i in range(80)]
     schema = pm.Schema(

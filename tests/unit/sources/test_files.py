@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from depth import some
 from privmeasure.errors import ArgumentError, DataError
 from privmeasure.sources import lines
 from privmeasure.sources.files import open_table
@@ -179,8 +180,8 @@ def test_broken_files_are_refused_in_clear_words(tmp_path, name, content, words)
     assert words in refused(path)
 
 
-@pytest.mark.parametrize("newlines_in_cells", [False, True])
-@pytest.mark.parametrize("begin", [b"1,", b'1,"'])
+@some("newlines_in_cells", 1, [False, True])
+@some("begin", 1, [b"1,", b'1,"'])
 def test_a_line_that_is_too_long_is_a_missing_row_and_is_not_held(tmp_path, newlines_in_cells, begin):
     path = tmp_path / "line.csv"
     with path.open("wb") as file:

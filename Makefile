@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =# compiled files are kept, whatever the environment says: without them, collecting the tests takes twice as long
-.PHONY: venv demo quick times test test-databases test-app pictures-app test-deep test-faults test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
+.PHONY: venv demo quick times test test-databases test-app pictures-app test-deep test-faults measure-tests test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,9 @@ test-spark: venv ## a real Spark with several partitions and killed tasks; insta
 
 test-deep: venv ## the long versions: many cases of every law, statistical sets, recorded noise, races and kills
 	TEST_DEPTH=deep $(BIN)/python -m pytest -q -n 2 -m "deep or deeper" tests
+
+measure-tests: venv ## what the tests cost and cover; writes benchmarks/results/test-costs.json: half an hour on a quiet machine
+	$(BIN)/python tools/measure_tests.py
 
 test-faults: venv ## plant the faults of tests/faults one at a time: which test catches each, and in how many seconds
 	$(BIN)/python tools/faults.py

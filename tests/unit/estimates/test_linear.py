@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from depth import some
 from privmeasure.estimates import consistency, linear
 from privmeasure.estimates.consistency import distribute, proportional, signed, uniform
 from privmeasure.estimates.passes import level_variances, uneven_blue, uneven_up_pass, up_pass
@@ -28,7 +29,7 @@ def assert_same(ours, theirs):
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-9 * max(1.0, float(np.abs(theirs).max(initial=0))))
 
 
-@pytest.mark.parametrize("seed", CASES)
+@some("seed", 6, CASES)
 @pytest.mark.parametrize("root", [None, 1234.0])
 def test_up_pass_gives_the_best_differences_of_an_even_tree(seed, root):
     _, depth, variances, noisy = random_tree(seed)
@@ -39,7 +40,7 @@ def test_up_pass_gives_the_best_differences_of_an_even_tree(seed, root):
         assert_same(difference, h[level][0::2] - h[level][1::2])
 
 
-@pytest.mark.parametrize("seed", CASES)
+@some("seed", 6, CASES)
 @pytest.mark.parametrize("root", [None, 1234.0])
 def test_uneven_blue_is_generalised_least_squares(seed, root):
     rng, depth, variances, noisy = random_tree(seed, root=root is None)
@@ -53,7 +54,7 @@ def test_uneven_blue_is_generalised_least_squares(seed, root):
         assert_same(difference, h[level][0::2] - h[level][1::2])
 
 
-@pytest.mark.parametrize("seed", CASES)
+@some("seed", 6, CASES)
 def test_the_comparison_can_fail(seed):
     """Equal weights instead of the variances are not the best estimate, and the comparison above sees it."""
     _, depth, variances, noisy = random_tree(seed)
@@ -65,7 +66,7 @@ def test_the_comparison_can_fail(seed):
     assert max(gaps) > 1e-6
 
 
-@pytest.mark.parametrize("seed", CASES)
+@some("seed", 6, CASES)
 def test_even_and_uneven_passes_agree_on_an_even_tree(seed):
     _, depth, variances, noisy = random_tree(seed)
     there = ancestors(np.ones(1 << depth, bool), depth)
@@ -75,7 +76,7 @@ def test_even_and_uneven_passes_agree_on_an_even_tree(seed):
         assert_same(b, a)
 
 
-@pytest.mark.parametrize("seed", CASES)
+@some("seed", 6, CASES)
 @pytest.mark.parametrize("exact_root", [False, True])
 def test_level_variances_are_those_of_least_squares(seed, exact_root):
     _, depth, variances, _ = random_tree(seed)
@@ -90,7 +91,7 @@ def test_level_variances_are_those_of_least_squares(seed, exact_root):
     assert_same(ours[0], gls.covariance(0)[0, 0])
 
 
-@pytest.mark.parametrize("seed", CASES)
+@some("seed", 6, CASES)
 def test_level_variances_are_those_of_a_subtree_alone(seed):
     """C_j, before the down pass, is the variance of the best estimate of a cell from its own subtree."""
     _, depth, variances, _ = random_tree(seed)
@@ -104,7 +105,7 @@ def test_level_variances_without_inference_are_those_of_the_nearest_measured_des
     assert level_variances({2: 3.0, 5: 7.0}, 5, blue=False) == [12.0, 6.0, 3.0, 28.0, 14.0, 7.0]
 
 
-@pytest.mark.parametrize("seed", CASES)
+@some("seed", 6, CASES)
 @pytest.mark.parametrize("rule", [signed, uniform, proportional], ids=lambda rule: rule.name)
 def test_without_inference_a_level_uses_its_nearest_measured_descendants(seed, rule):
     rng, depth, variances, noisy = random_tree(seed)

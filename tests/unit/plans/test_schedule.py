@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from depth import some
 from privmeasure import PMM, Box, Privacy, Recipe
 from privmeasure.domains import Categories, Integers
 from privmeasure.plans.schedule import (
@@ -34,7 +35,7 @@ EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(3), Fraction(10)]
 
 
 @pytest.mark.parametrize("name", DOMAINS)
-@pytest.mark.parametrize("depth", range(1, 26))
+@some("depth", 5, range(1, 26))
 def test_sparse_levels(name, depth):
     """From the leaves up: the next level 4 or more above the last where the diameter drops."""
     domain = DOMAINS[name]
@@ -95,7 +96,7 @@ def test_the_papers_scales_for_a_private_number_of_rows():
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6])
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 100, 1023, 1024, 1025, 10**5, 10**7])
+@some("rows", 4, [1, 2, 3, 7, 8, 100, 1023, 1024, 1025, 10**5, 10**7])
 def test_the_papers_depth(epsilon, dimension, rows):
     """floor(log2(epsilon n)), and one less in dimension 1; 0 where that is negative or epsilon n < 1."""
     product = int(epsilon * rows)

@@ -1,0 +1,144 @@
+"""Measure what the tests cost, and write benchmarks/results/test-costs.json.
+
+    python tools/measure_tests.py             measure the last commit: the entry "after"
+    python tools/measure_tests.py COMMIT      measure another commit: the entry "before"
+
+Measured are the wall and CPU seconds of collecting, of `make test`, of `make test-deep` (`make test-slow` in older
+commits) and, if it exists, of `make quick` for three typical changes; the numbers of test functions and of cases; and
+which share of the lines of src `make test` runs. The results name the tests that only `make test-deep` runs, and those
+that have more cases there. Nothing else should run on the machine meanwhile.
+"""
+
+import ast
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "test-costs.json"
+PYTHON = sys.executable
+TYPICAL = {
+    "a bound": "src/privmeasure/plans/bounds.py",
+    "a kind of column": "src/privmeasure/tables/columns/times.py",
+    "a command": "src/privmeasure/cli/inspect.py",
+}
+"""Changes that `make quick` is measured for: a comment is added to one file."""
+ENGINES = ("*/sources/spark.py", "*/releases/spark.py", "*/cli/cluster.py", "*/sources/postgres.py")
+"""Source files that need an engine: targets other than `make test` run their lines."""
+
+
+def measured(command: Sequence[str], tree: Path, **environment: str) -> tuple[dict[str, float], str]:
+    """Run a command in a tree; return its wall and CPU seconds, and what it printed. It must succeed."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    settings = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": ""} | environment
+    done = subprocess.run(command, cwd=tree, env=settings, capture_output=True, text=True, check=False)
+    after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - start
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}{done.stderr[-1000:]}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall_seconds": round(wall, 1), "cpu_seconds": round(cpu, 1)}, done.stdout
+
+
+def test_functions(tree: Path) -> int:
+    """Return how many functions of the tests begin with `test_`."""
+    parsed = (ast.parse(path.read_text(encoding="utf-8")) for path in (tree / "tests").rglob("test_*.py"))
+    functions = (node for module in parsed for node in ast.walk(module) if isinstance(node, ast.FunctionDef))
+    return sum(node.name.startswith("test_") for node in functions)
+
+
+def marked(tree: Path, marker: str) -> list[str]:
+    """Return the test functions that have cases with a marker."""
+    _, printed = measured([PYTHON, "-m", "pytest", "-q", "--collect-only", "-m", marker], tree, TEST_DEPTH="deep")
+    return sorted({line.split("[")[0] for line in printed.splitlines() if "::" in line})
+
+
+def quick(tree: Path) -> dict[str, dict[str, float]]:
+    """Return the seconds of `make quick` for each typical change, the second of two runs."""
+    found = {}
+    for name, file in TYPICAL.items():
+        path = tree / file
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text + "\n# A comment.\n", encoding="utf-8")
+        try:
+            for _ in range(2):
+                found[name], _ = measured([PYTHON, "tools/quick.py"], tree, BASE="HEAD")
+        finally:
+            path.write_text(text, encoding="utf-8")
+    return found
+
+
+def coverage(tree: Path, marker: str) -> float:
+    """Return the share of the lines of src that the tests of `make test` run, engines excepted."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "coverage.ini"
+        settings.write_text(f"[run]\nsource = privmeasure\nomit = {','.join(ENGINES)}\n", encoding="utf-8")
+        report = Path(folder) / "coverage.json"
+        options = ["--cov", f"--cov-config={settings}", f"--cov-report=json:{report}"]
+        measured([PYTHON, "-m", "pytest", "-q", "-n", "2", "-m", f"not {marker}", *options], tree)
+        return round(json.loads(report.read_text(encoding="utf-8"))["totals"]["percent_covered"], 1)
+
+
+def costs(tree: Path) -> dict[str, Any]:
+    """Measure everything in a tree."""
+    marker = "deep" if "test-deep:" in (tree / "Makefile").read_text(encoding="utf-8") else "slow"
+    pytest = [PYTHON, "-m", "pytest", "-q"]
+    collect = [*pytest, "--collect-only", "-m", f"not {marker}"]
+    measured(collect, tree)  # the second run finds compiled files
+    collecting, printed = measured(collect, tree)
+    cases = re.search(r"(\d+)(?:/\d+)? tests collected", printed)
+    lint = "ruff check . && ruff format --check . && mypy && mypy tests/typing"
+    path = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
+    static, _ = measured(["sh", "-c", lint], tree, PATH=path)
+    tests, _ = measured([*pytest, "-n", "2", "-m", f"not {marker}"], tree)
+    long = "deep or deeper" if marker == "deep" else "slow"
+    deep, _ = measured([*pytest, "-n", "2", "-m", long], tree, TEST_DEPTH="deep")
+    return {
+        "collecting": collecting,
+        "make quick": quick(tree) if marker == "deep" else None,
+        "make test": {name: round(tests[name] + static[name], 1) for name in tests},
+        "make test-deep": deep,
+        "test_functions": test_functions(tree),
+        "cases_of_make_test": int(cases[1]) if cases else None,
+        "coverage_percent": coverage(tree, marker),
+        "only_in_make_test_deep": marked(tree, marker),
+        "with_more_cases_in_make_test_deep": marked(tree, "deeper") if marker == "deep" else [],
+    }
+
+
+@contextmanager
+def worktree(commit: str) -> Iterator[Path]:
+    """Check a commit out beside this one."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        subprocess.run(["git", "worktree", "add", "--detach", str(tree), commit], cwd=ROOT, check=True)
+        try:
+            yield tree
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT, check=True)
+
+
+def main() -> None:
+    """Measure, and write the entry."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    import record
+
+    kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    entries = {name: kept[name] for name in ("before", "after") if name in kept}
+    with worktree(sys.argv[1] if len(sys.argv) > 1 else "HEAD") as tree:
+        found = costs(tree)
+    entries["before" if len(sys.argv) > 1 else "after"] = found
+    record.save("test-costs", **entries)
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

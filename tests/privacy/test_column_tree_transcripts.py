@@ -25,7 +25,7 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from depth import DEEP, some
+from depth import some
 from differences import assert_same
 from privmeasure.domains import Categories, Product
 from privmeasure.mechanisms import ColumnTree, tree
@@ -298,7 +298,7 @@ def played(
         stage = Stage(patch, relation, people, true_model=true_model, part=part, agreed=agreed, shaped=shaped)
         for script, table in product(scripts, base):
             one = stage.play(table, script)
-            for other in neighbours_of(table, relation, differ or people, every=9 if DEEP else 40):
+            for other in neighbours_of(table, relation, differ or people, every=9):
                 result.append((one, stage.play(other, script), stage.tool.privacy.sensitivity))
     return result
 

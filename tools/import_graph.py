@@ -57,10 +57,17 @@ def resolve(tree: Tree, name: str) -> str | None:
 
 
 def graph(tree: Tree) -> dict[str, set[str]]:
-    """Return what each module imports, with the packages on the way, whose __init__ is then run as well.
+    """Return what each module imports, and the packages above these, because their __init__ runs as well.
 
-    The root package, and those that a module lies in, are run anyway: they count only if they are named.
+    The root package, and those that a module lies in, run anyway: they count only if they are named.
     """
+    return _graph(tuple(tree.items()))
+
+
+@cache
+def _graph(modules: tuple[tuple[str, str], ...]) -> dict[str, set[str]]:
+    """Return the graph of some modules and their texts; all who ask for the same tree share it."""
+    tree = dict(modules)
     packages = packages_of(tree)
     inner = {package for package in packages if "." in package}
     edges = {}

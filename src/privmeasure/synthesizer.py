@@ -11,6 +11,7 @@ from privmeasure.errors import ArgumentError, DataError, SpentError
 from privmeasure.hints import hinted
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
 from privmeasure.mechanisms.base import Mechanism, presentable
+from privmeasure.mechanisms.pmm import MAX_CELLS
 from privmeasure.noise.entropy import Key
 from privmeasure.notebook import html_table
 from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
@@ -93,9 +94,13 @@ class Synthesizer:
         mechanism: MechanismName = "auto",
         recipe: Recipe = DEFAULT,
         depth: int | None = None,
+        max_cells: int | None = None,
         threads: int | None = None,
     ) -> None:
-        """Declare what is public and what is promised; checks everything before data are touched."""
+        """Declare what is public and what is promised; checks everything before data are touched.
+
+        `max_cells` is the largest tree that mechanism='pmm' holds in memory; deeper ones are evaluated lazily.
+        """
         self._params = {
             "space": space,
             "epsilon": epsilon,
@@ -106,6 +111,7 @@ class Synthesizer:
             "mechanism": mechanism,
             "recipe": recipe,
             "depth": depth,
+            "max_cells": max_cells,
             "threads": threads,
         }
         if not isinstance(space, Domain | Schema):
@@ -122,12 +128,15 @@ class Synthesizer:
         person = None if self.schema is None else self.schema.person
         self._asked = Privacy(epsilon, neighbours, rows_per_person, person, delta)
         self._facts = () if self.schema is None else forbidden_pairs(self.schema)
-        chosen, self.choice = self._choose(mechanism, recipe, depth)
+        one_tree = recipe != DEFAULT or depth is not None or max_cells is not None
+        chosen, self.choice = self._choose(mechanism, one_tree=one_tree)
         if self.schema is not None and self.schema.target:
             self.choice += f"; {_aimed(self.schema.target, chosen)}"
         self.domain: Domain = space if not isinstance(space, Schema) else space.domain
         if chosen == "psmm" and recipe not in (DEFAULT, CENTRED):
             raise ArgumentError("recipe is for mechanism='pmm'; with 'psmm' only its placement can be chosen.")
+        if chosen != "pmm" and max_cells is not None:
+            raise ArgumentError(f"max_cells is for mechanism='pmm', which holds a tree in memory, got {chosen!r}.")
         self.mechanism: Mechanism
         asked = self._asked
         if chosen == "columns":
@@ -138,7 +147,8 @@ class Synthesizer:
                 self.domain, asked, depth=depth, rows=rows, placement=recipe.placement, threads=threads
             )
         else:
-            self.mechanism = PMM(self.domain, asked, recipe, depth=depth, rows=rows, threads=threads)
+            largest = MAX_CELLS if max_cells is None else max_cells
+            self.mechanism = PMM(self.domain, asked, recipe, depth=depth, rows=rows, max_cells=largest, threads=threads)
         self.privacy = self.mechanism.privacy  # what is spent: without the delta where that would not pay
         self._threads = threads
         self._frame: FrameKind | str = "pyarrow"
@@ -147,7 +157,7 @@ class Synthesizer:
 
     @classmethod
     def of(cls, mechanism: PMM | PSMM) -> "Synthesizer":
-        """Return a synthesizer of points that runs a mechanism as it was made, such as `PMM.paper`.
+        """Return a synthesizer of points that runs a mechanism, such as `PMM.paper`, with the arguments it was given.
 
         Examples:
             >>> import numpy as np, privmeasure as pm
@@ -155,32 +165,38 @@ class Synthesizer:
             >>> synth.fit_sample(np.random.default_rng(0).random((1000, 1))).shape
             (1000, 1)
         """
-        if not isinstance(mechanism, PMM | PSMM):
+        if type(mechanism) not in (PMM, PSMM):
             raise ArgumentError(f"of takes a PMM or a PSMM, got {type(mechanism).__name__}.")
-        flat = isinstance(mechanism, PSMM)
-        made = cls(
-            mechanism.domain,
-            epsilon=mechanism.privacy.epsilon,
-            neighbours=mechanism.privacy.neighbours,
-            rows=mechanism.rows,
-            rows_per_person=mechanism.privacy.rows_per_person,
-            delta=mechanism.privacy.delta,
-            mechanism="psmm" if flat else "pmm",
-            recipe=Recipe(placement=mechanism.placement) if isinstance(mechanism, PSMM) else mechanism.recipe,
-            depth=mechanism.depth,
-            threads=mechanism.threads,
+        given = dict(mechanism.given)
+        privacy: Privacy = given.pop("privacy")
+        if privacy.person is not None:
+            raise ArgumentError(
+                f"person = {privacy.person!r} names a column, and points have no column that names a person. Use "
+                "Synthesizer(schema, ...) with a schema that has a person, or a Privacy without one."
+            )
+        if isinstance(mechanism, PSMM):
+            given["recipe"] = Recipe(placement=given.pop("placement"))
+        return cls(
+            given.pop("domain"),
+            epsilon=privacy.epsilon,
+            neighbours=privacy.neighbours,
+            rows_per_person=privacy.rows_per_person,
+            delta=privacy.delta,
+            mechanism="psmm" if isinstance(mechanism, PSMM) else "pmm",
+            **given,
         )
-        made.mechanism = mechanism  # with what only a mechanism knows, max_cells
-        return made
 
-    def _choose(self, mechanism: MechanismName, recipe: Recipe, depth: int | None) -> tuple[MechanismName, str]:
-        """Return a mechanism and why: from public values, the number of columns above all."""
+    def _choose(self, mechanism: MechanismName, *, one_tree: bool) -> tuple[MechanismName, str]:
+        """Return a mechanism and why: from public values, the number of columns above all.
+
+        `one_tree` says whether an argument was given that only a tree over all columns has.
+        """
         if mechanism != "auto":
             return mechanism, "as asked"
         if self.schema is None:
             return "pmm", "the space is a domain of points"
-        if recipe != DEFAULT or depth is not None:
-            return "pmm", "a recipe or a depth was given, which are those of one tree"
+        if one_tree:
+            return "pmm", "a recipe, depth or max_cells was given, which are those of one tree"
         width, columns = self.schema.domain.width, len(self.schema.data)
         counted = f"{columns} columns" + (f", {width} coordinates (a place has two)" if width > columns else "")
         if width <= MOST_JOINT_COLUMNS:

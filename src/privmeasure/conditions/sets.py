@@ -7,6 +7,7 @@ true of a missing value, as in SQL.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -142,10 +143,12 @@ def apart(facts: Sequence[Fact], spaces: Sequence[Domain]) -> dict[int, Any]:
     for condition in (condition for fact in facts for condition in fact if fact[0].column != fact[1].column):
         named.setdefault(condition.column, []).append(condition)
 
-    def sets(column: int) -> Any:
-        return lambda level: [c.cells(spaces[column], level)[1] for c in named[column]]
+    return {column: partial(_inside, conditions, spaces[column]) for column, conditions in named.items()}
 
-    return {column: sets(column) for column in named}
+
+def _inside(conditions: Sequence[Condition], space: Domain, level: int) -> list[Bools]:
+    """Return for each condition which cells of a level lie inside it."""
+    return [condition.cells(space, level)[1] for condition in conditions]
 
 
 def by_column(conditions: Sequence[Condition]) -> Mapping[int, tuple[Condition, ...]]:

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from fractions import Fraction
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -107,6 +108,15 @@ def _is_ours(error: BaseException) -> bool:
         packages += [package] if inside else []
         trace = trace.tb_next
     return packages[-1] == PACKAGE and all(p == PACKAGE or p in sys.stdlib_module_names for p in packages)
+
+
+def constructor_arguments(mechanism: Any) -> dict[str, Any]:
+    """Return the arguments that a mechanism is made with, by name.
+
+    It is called first in `__post_init__`, which replaces some of them: it leaves out a delta that would not pay, and
+    takes a recipe that fits the domain. The arguments are kept as `given`, to make the mechanism again.
+    """
+    return {argument.name: getattr(mechanism, argument.name) for argument in fields(mechanism) if argument.init}
 
 
 def whole_rows(rows: object, what: str = "", advice: str = "") -> int:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from privmeasure.estimates.linear import (
     noise_variance,
     total_estimate,
 )
-from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
+from privmeasure.mechanisms.base import NOT_READ, constructor_arguments, gate, public_total, whole_rows
 from privmeasure.mechanisms.pairs import FIRST_AIMED, RankedColumn, TruePairs
 from privmeasure.mechanisms.tree import consistent_leaves, keep_counts, leaves_there, noisy_levels
 from privmeasure.model.agreements import Agreements
@@ -97,11 +98,14 @@ class ColumnTree:
     facts: tuple[Fact, ...] = ()
     targets: tuple[int, ...] = ()
     tuning: Tuning = TUNED
-    why: str = field(default="", init=False, compare=False)
+    given: dict[str, Any] = field(init=False, repr=False, compare=False)
+    """The arguments that the mechanism was made with."""
+    why: str = field(default="", init=False, repr=False, compare=False)
     """Why the noise has its law, where a delta was offered."""
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
+        object.__setattr__(self, "given", constructor_arguments(self))
         if not isinstance(self.domain, Product) or len(self.domain.factors) > MOST_COLUMNS:
             raise ArgumentError(
                 f"domain must be a Product of at most {MOST_COLUMNS} columns, got {type(self.domain).__name__}. "

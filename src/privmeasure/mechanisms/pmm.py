@@ -17,7 +17,7 @@ from typing import Any
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition, Source
 from privmeasure.domains import Box, Domain, Integers, check_own
 from privmeasure.errors import ArgumentError, is_whole
-from privmeasure.mechanisms.base import NOT_READ, gate, public_total, whole_rows
+from privmeasure.mechanisms.base import NOT_READ, constructor_arguments, gate, public_total, whole_rows
 from privmeasure.mechanisms.tree import MOST_KEPT, tree_masses
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import LARGEST_SCALE, LawName, check_scale
@@ -76,11 +76,14 @@ class PMM:
     rows: int | None = None
     max_cells: int = MAX_CELLS
     threads: int | None = None
-    why: str = field(default="", init=False, compare=False)
+    given: dict[str, Any] = field(init=False, repr=False, compare=False)
+    """The arguments that the mechanism was made with."""
+    why: str = field(default="", init=False, repr=False, compare=False)
     """Why the noise has its law, where a delta was offered."""
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
+        object.__setattr__(self, "given", constructor_arguments(self))
         check_own(self.domain)
         placement = self.recipe.placement
         if self.recipe == replace(DEFAULT, placement=placement) and type(self.domain) is not Box:  # T7 is for boxes

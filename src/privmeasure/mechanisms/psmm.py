@@ -8,6 +8,7 @@ metric but no natural tree, and for few rows.
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from privmeasure.counts import CellCounts, Partition, Source
 from privmeasure.domains import Cells, Domain, check_own, is_ours
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.estimates.projection import Space, cell_space, check_cells, most_cells, project
-from privmeasure.mechanisms.base import gate, public_total, whole_rows
+from privmeasure.mechanisms.base import constructor_arguments, gate, public_total, whole_rows
 from privmeasure.mechanisms.tree import add_noise, keep_counts
 from privmeasure.noise.draws import law_of
 from privmeasure.noise.entropy import Key
@@ -60,11 +61,14 @@ class PSMM:
     rows: int | None = None
     placement: PlacementName = "uniform"
     threads: int | None = None
-    why: str = field(default="", init=False, compare=False)
+    given: dict[str, Any] = field(init=False, repr=False, compare=False)
+    """The arguments that the mechanism was made with."""
+    why: str = field(default="", init=False, repr=False, compare=False)
     """Why the noise has its law, where a delta was offered."""
 
     def __post_init__(self) -> None:
         """Check everything that can be checked before data are touched."""
+        object.__setattr__(self, "given", constructor_arguments(self))
         check_own(self.domain)
         deepest = min(DEEPEST_DEPTH, self.domain.deepest)
         if self.depth is not None:

@@ -14,8 +14,11 @@ from cli_shelf import BOOKED, FIT, PROMISE, ROWS, SCHEMA, SECRET, check_message,
 
 from privmeasure import cli
 from privmeasure.cli import failures
+from privmeasure.cli.options import read_epsilon
+from privmeasure.errors import ArgumentError
 from privmeasure.ledger import Ledger
 from privmeasure.mechanisms import PMM, ColumnTree
+from privmeasure.privacy import Privacy
 
 # ------------------------------------------------------------------------------------------------------ wrong commands
 
@@ -32,6 +35,9 @@ from privmeasure.mechanisms import PMM, ColumnTree
         ([*FIT, "--epsilon", "1e999999999"], 2, ["epsilon"]),
         ([*FIT, "--epsilon", "1e-3"], 2, ["1e-3", "Write it as 0.001."]),
         ([*FIT, "--epsilon", ".5E+1"], 2, ["Write it as 5."]),
+        ([*FIT, "--epsilon", "1e9"], 2, ["1e9", "at most 50"]),
+        ([*FIT, "--epsilon", "0e1"], 2, ["0e1", "above 0"]),
+        (["ledger", "open", "new.sqlite", "d", "--cap", "1e9", "--neighbours", "replace"], 2, ["1e9", "at most 50"]),
         ([*FIT, "--epsilon", "0"], 2, ["epsilon", "got 0."]),
         ([*FIT, "--epsilon", "-1"], 2, ["epsilon"]),
         ([*FIT, "--epsilon", "1/0"], 2, ["epsilon"]),
@@ -60,6 +66,19 @@ from privmeasure.mechanisms import PMM, ColumnTree
 )  # fmt: skip
 def test_wrong_usage(refused, arguments, code, words):
     refused(arguments, code, *words)
+
+
+@pytest.mark.parametrize("text", ["1e-3", ".5E+1", "5e1", "1.25e-9", "51e0", "50.001e0", "1e9", "0e0", "1e-12", "9e99"])
+def test_an_epsilon_with_an_exponent_gets_a_number_that_is_accepted_or_the_limit(text):
+    with pytest.raises(ArgumentError) as caught:
+        read_epsilon(text)
+    said = str(caught.value)
+    if "Write it as " in said:
+        written = said.split("Write it as ")[1].removesuffix(".")
+        assert Privacy(read_epsilon(written), "replace").epsilon == Fraction(text)
+    else:
+        assert "above 0 and at most 50" in said
+        assert repr(text) in said
 
 
 def test_the_largest_number_of_rows_is_told(folder, capsys):
@@ -160,7 +179,7 @@ def test_what_could_not_be_written_is_told_before_anything_is_spent(refused, fol
     refused(["synthesize", *FIT[1:-1], "o.csv", "--delimiter", "ab", *booked], 2, "delimiter", "one character")
     refused(["synthesize", *FIT[1:-1], "o.csv", "--decimal", ";", *booked], 2, "decimal mark")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    refused(["synthesize", *FIT[1:-1], "o.xlsx", *booked], 2, "openpyxl", "pip install")
+    refused(["synthesize", *FIT[1:-1], "o.xlsx", *booked], 2, "pip install openpyxl", "xlsx")
     refused(["fit", *FIT[1:-1], "-", *booked], 2, "a release is kept")
     assert Ledger("book.sqlite").history("people") == []
 

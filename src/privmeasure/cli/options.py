@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 
 from privmeasure.errors import ArgumentError
-from privmeasure.privacy import Neighbours, Privacy, exact_delta
+from privmeasure.privacy import LARGEST_EPSILON, Neighbours, Privacy, exact_delta
 
 if TYPE_CHECKING:
     from privmeasure.tables.texts import TextForm
@@ -227,7 +227,7 @@ def read_delta(text: str) -> Fraction:
 def read_epsilon(text: str, name: str = "epsilon") -> Fraction:
     """Return the exact number that a text like 0.1 or 1/3 stands for.
 
-    Exponents are refused: they could ask for any amount of memory. Small ones are written out in the error.
+    Exponents are refused: they could ask for any amount of memory. The error writes out a number that is in range.
 
     Examples:
         >>> read_epsilon("0.1"), read_epsilon("1/3")
@@ -235,18 +235,20 @@ def read_epsilon(text: str, name: str = "epsilon") -> Fraction:
         >>> read_epsilon("one")
         Traceback (most recent call last):
         ...
-        privmeasure.errors.ArgumentError: --epsilon must be a number like 0.5 or 1/3, got 'one'. ...
+        privmeasure.errors.ArgumentError: --epsilon must be a number above 0 and at most 50, like 0.5 or 1/3, got ...
         >>> read_epsilon("1e-3")
         Traceback (most recent call last):
         ...
         privmeasure.errors.ArgumentError: --epsilon is read without exponents, got '1e-3'. Write it as 0.001.
     """
     short = text.strip()
-    if re.fullmatch(r"[0-9]{0,9}\.?[0-9]{1,9}[eE][+-]?[0-9]", short):
+    exponent = re.fullmatch(r"[0-9]{0,9}\.?[0-9]{1,9}[eE][+-]?[0-9]", short)
+    if exponent and 0 < Decimal(short) <= LARGEST_EPSILON:
         raise ArgumentError(f"--{name} is read without exponents, got {short!r}. Write it as {Decimal(short):f}.")
     if not re.fullmatch(r"[0-9]{1,30}(/[0-9]{1,30}|\.[0-9]{1,30})?|\.[0-9]{1,30}", short) or short.endswith("/0"):
         raise ArgumentError(
-            f"--{name} must be a number like 0.5 or 1/3, got {text[:40]!r}. Common choices: 0.1 (strong) to 4 (weak)."
+            f"--{name} must be a number above 0 and at most {LARGEST_EPSILON}, like 0.5 or 1/3, got {text[:40]!r}. "
+            "Common choices: 0.1 (strong) to 4 (weak)."
         )
     try:
         return Fraction(short)
@@ -333,5 +335,5 @@ def unfold(command: Callable[..., None]) -> Callable[..., None]:
 def add_commands(app: typer.Typer, commands: Mapping[str, Callable[..., None]]) -> None:
     """Give an application its commands, by name."""
     for name, command in commands.items():
-        text = help_of(command).replace("[", "\\[")  # no markup: 'privmeasure[report]' is meant as it is written
+        text = help_of(command).replace("[", "\\[")  # no markup: what is in brackets is meant as it is written
         app.command(name, help=text)(unfold(command))

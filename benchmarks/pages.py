@@ -270,7 +270,7 @@ def cores() -> list[str]:
     found = [(int(path.stem.split("-")[1]), path.stem) for path in RESULTS.glob("cores-[0-9]*.json")]
     for count, name in sorted(found):
         result = load(name) or {}
-        work = {"plain": "points, NumPy alone", "compiled": "points, with `privmeasure[fast]`"}
+        work = {"plain": "points, NumPy alone", "compiled": "points, with the extra `fast`"}
         rows = [row | {"work": work[row["path"]]} for row in result.get("arrays", []) if row["stage"] == "fit + sample"]
         rows += result.get("tables", [])
         threads = sorted({row["threads"] for row in rows})

@@ -80,7 +80,7 @@ def test_a_page_that_fails_does_not_lose_the_release(call, folder, monkeypatch, 
 def test_a_missing_library_is_said_before_anything_is_spent(call, folder, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert cli.run([*FIT, "--report", "page.html"]) == 2
-    check_message(capsys.readouterr().err, "privmeasure[report]")
+    check_message(capsys.readouterr().err, "pip install jinja2 matplotlib", "report")
     assert not (folder / "new.release").exists()
 
 

@@ -1,7 +1,7 @@
 """The code on the pages runs, its output is as printed, numbers are those of the results files, every page is found.
 
 A page is run from its first block to its last, in a folder that has nothing but the examples. A block of `python` is
-executed; of `sh` every line is a command of ours, or `cp`, or a target of `make` and an extra of `pip install` that
+executed; of `sh` every line is a command of ours, or `cp`, or a target of `make` and an extra of `pip install .` that
 exist; `output` is what the block before it prints, lines left out where it says `...`; `toml` whose first line is a
 comment with the name of a file is that file. Only a block below a line *Not run by the tests: why* is left alone.
 """
@@ -82,7 +82,9 @@ class Runner:
             assert set(words[1:]) <= set(targets), line
         elif words[:2] == ["pip", "install"]:
             extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-            assert set(",".join(re.findall(r"\[(.*?)\]", line)).split(",")) - {""} <= set(extras), line
+            here = re.fullmatch(r"\.(?:\[([\w,]+)\])?", " ".join(words[2:]))
+            assert here, f"{self.page}: {line!r} does not install this folder"
+            assert set((here[1] or "").split(",")) - {""} <= set(extras), line
         else:
             assert not words, f"{self.page}: who runs {line!r}?"
         return ""
@@ -113,7 +115,8 @@ def test_the_page_runs_as_it_is_printed(page, tmp_path, monkeypatch, capsys):
         ("python", "1 / 0"),
         ("sh", "rm -rf x"),
         ("sh", "make tea"),
-        ("sh", "pip install 'privmeasure[tea]'"),
+        ("sh", "pip install '.[tea]'"),
+        ("sh", "pip install 'privmeasure[report]'"),
         ("sh", "privmeasure plan"),
         ("output", "something else"),
         ("toml", "= 1"),
@@ -134,7 +137,7 @@ def test_only_a_mark_leaves_a_block_alone():
 
 def test_the_page_about_installing_has_every_extra():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(re.findall(r"privmeasure\[(\w+)\]", (DOCS / "install.md").read_text())) == set(extras)
+    assert set(re.findall(r"^\| `(\w+)` \|", (DOCS / "install.md").read_text(), re.MULTILINE)) == set(extras)
 
 
 def test_the_readme_is_one_screen_of_code():

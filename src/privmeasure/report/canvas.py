@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError
+from privmeasure.extras import how_to_install
 from privmeasure.tables.variables import Variable, plain_number
 
 INK, FAINT, BLUE, ORANGE, GREEN = "#1f2430", "#8b93a1", "#2f6fb5", "#c8641c", "#2d8a57"
@@ -21,7 +22,7 @@ VARIABLES = {INK: "--ink", FAINT: "--faint", BLUE: "--blue", ORANGE: "--orange",
 """What a page calls the colours."""
 WIDTH, HEIGHT = 6.4, 2.4
 """Inches of a picture; a page scales it."""
-NEEDS = "Pictures need matplotlib, and pages jinja2: pip install 'privmeasure[report]'."
+NEEDS = f"Pictures need matplotlib, and pages jinja2: {how_to_install('report')}."
 
 PYPLOT = "matplotlib.pyplot"
 

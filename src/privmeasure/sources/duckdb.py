@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import ArgumentError, DataError
+from privmeasure.extras import how_to_install
 from privmeasure.sources.dialects import DUCKDB
 from privmeasure.sources.sql import StoredColumn, subquery
 from privmeasure.threads import interruptible
@@ -158,7 +159,7 @@ def connect_duckdb(path: Path) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise DataError("duckdb: needs the package duckdb: pip install 'privmeasure[duckdb]'.") from None
+        raise DataError(f"duckdb: needs the package duckdb: {how_to_install('duckdb')}.") from None
     try:
         return duckdb.connect(str(path), read_only=True)
     except duckdb.Error as error:

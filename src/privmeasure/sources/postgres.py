@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privmeasure.errors import DataError
+from privmeasure.extras import how_to_install
 from privmeasure.sources.dialects import POSTGRES
 from privmeasure.sources.sql import StoredColumn, masked_columns, subquery
 
@@ -118,7 +119,7 @@ def connect_postgres(address: str) -> Any:
     try:
         import psycopg
     except ImportError:
-        raise DataError("postgresql: needs the package psycopg: pip install 'privmeasure[postgres]'.") from None
+        raise DataError(f"postgresql: needs the package psycopg: {how_to_install('postgres')}.") from None
     try:
         return psycopg.connect(address)
     except psycopg.Error as error:

@@ -36,6 +36,7 @@ import numpy as np
 from privmeasure.counts import DENSE_CELLS, CellCounts, Partition
 from privmeasure.domains import Domain, Points
 from privmeasure.errors import DataError, SchemaError
+from privmeasure.extras import how_to_install
 from privmeasure.origin import new_id
 from privmeasure.outputs import ADDRESS
 from privmeasure.sources.arrays import check_points
@@ -498,7 +499,7 @@ def own_session(master: str) -> Iterator[Any]:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise DataError("Spark needs an extra: pip install 'privmeasure[spark]', and Java 17.") from None
+        raise DataError(f"--engine spark needs Java 17 and PySpark 4: {how_to_install('spark')}.") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("privmeasure").config("spark.log.level", "OFF")
     local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if _is_local(master) else {}

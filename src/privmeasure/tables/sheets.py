@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import ArgumentError
+from privmeasure.extras import how_to_install
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,9 +22,7 @@ def library() -> Any:
     try:
         import openpyxl  # type: ignore[import-untyped, unused-ignore, import-not-found]
     except ImportError:
-        raise ArgumentError(
-            "xlsx files need openpyxl: install it with `pip install privmeasure[xlsx]`, or use CSV or Parquet."
-        ) from None
+        raise ArgumentError(f"xlsx files need openpyxl: {how_to_install('xlsx')}. Or use CSV or Parquet.") from None
     return openpyxl
 
 

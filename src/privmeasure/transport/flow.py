@@ -1,8 +1,8 @@
 """Minimum-cost flow in integers, and the graph on which a grid's l_infinity distance is a length of paths.
 
-The solver is OR-Tools where it is installed (`pip install privmeasure[transport]`), otherwise SciPy's HiGHS: the
-constraint matrix of a flow is totally unimodular, so that a vertex of the linear program is a flow in integers. It is
-rounded and checked. HiGHS is 3 to 100 times slower, never less exact.
+The solver is OR-Tools where it is installed (the extra "transport"), otherwise SciPy's HiGHS: the constraint matrix of
+a flow is totally unimodular, so that a vertex of the linear program is a flow in integers. It is rounded and checked.
+HiGHS is 3 to 100 times slower, never less exact.
 """
 
 import math
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privmeasure.domains import Floats
 from privmeasure.errors import ArgumentError, PrivmeasureError
+from privmeasure.extras import how_to_install
 from privmeasure.rounding import ROUNDING
 
 Wholes = NDArray[np.int64]
@@ -224,7 +225,9 @@ def _solve(tail: Wholes, head: Wholes, cost: Wholes, capacity: Wholes, supply: W
 
 
 INFEASIBLE = "supplies cannot reach the demands along the arcs within capacities. Add arcs, or raise capacities."
-UNSOUND = "The linear program has lost whole numbers to rounding. Install the exact solver: privmeasure[transport]."
+UNSOUND = (
+    f"The linear program has lost whole numbers to rounding. Install the exact solver: {how_to_install('transport')}."
+)
 
 
 def _by_linear_program(tail: Wholes, head: Wholes, cost: Wholes, capacity: Wholes, supply: Wholes) -> Wholes:

@@ -15,7 +15,7 @@ import privmeasure as pm
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.recipe import Recipe
 from privmeasure.sources.arrays import ArraySource
-from record import save, table
+from record import begin, save, table
 from shapes import shape
 
 ROWS = 10**5
@@ -146,6 +146,7 @@ def literal(pool: ProcessPoolExecutor) -> list[dict]:
 
 
 def main() -> None:
+    begin()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
     with ProcessPoolExecutor(parser.parse_args().workers) as pool:

@@ -128,4 +128,10 @@ def main(base: str) -> None:
 
 
 if __name__ == "__main__":
-    work() if sys.argv[1:] == ["work"] else main(sys.argv[1])
+    if sys.argv[1:] == ["work"]:
+        work()
+    else:
+        import record
+
+        record.begin()
+        main(sys.argv[1])

@@ -170,7 +170,7 @@ def measured(setting: Setting, epsilon: str, seed: int) -> dict[str, Any]:
 
 def kept() -> list[dict[str, Any]]:
     """Return the rows of the results file, none if they are not of these constants and this code."""
-    old = json.loads(RESULT.read_text()) if RESULT.exists() else {"rows": []}
+    old = record.kept("constants") or {"rows": []}
     rows: list[dict[str, Any]] = old["rows"]
     if not rows:
         return rows
@@ -266,10 +266,11 @@ def keep(rows: list[dict[str, Any]], **results: Any) -> None:
 
 
 def main() -> None:
-    words = set(sys.argv[1:])
-    if words == {"show"}:
+    if sys.argv[1:] == ["show"]:
         show(json.loads(RESULT.read_text())["rows"])
         return
+    record.begin()
+    words = set(sys.argv[1:])
     more = [word for word in words if word.startswith("seeds=")]
     seeds = int(more[0].removeprefix("seeds=")) if more else SEEDS
     everything, only = settings(), words - {*EPSILONS, *more}

@@ -29,7 +29,7 @@ import numpy as np
 
 import privmeasure as pm
 from privmeasure import compiled
-from record import RESULTS, save, table
+from record import begin, kept, save, table
 
 ROWS = 10**7
 ROUNDS = 7
@@ -214,8 +214,8 @@ def peak(path: Path, out: Path, mechanism: str, threads: int) -> float:
 
 def memory(sizes: list[int], works: list[str], most: int, folder: Path) -> None:
     name = f"cores-memory-{os.cpu_count()}"
-    kept = json.loads((RESULTS / f"{name}.json").read_text())["rows"] if (RESULTS / f"{name}.json").exists() else []
-    found: list[dict[str, Any]] = [line for line in kept if (line["work"], line["rows"]) not in product(works, sizes)]
+    old = (kept(name) or {"rows": []})["rows"]
+    found: list[dict[str, Any]] = [line for line in old if (line["work"], line["rows"]) not in product(works, sizes)]
     for count in sizes:
         for work in works:
             ending, mechanism, _ = CASES[work]
@@ -243,6 +243,8 @@ def show(found: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
+    if "--once" not in sys.argv:
+        begin()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=lambda text: int(float(text)), default=ROWS)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="the most of them")
@@ -268,9 +270,7 @@ def main() -> None:
         if options.only != "arrays" and find_spec("pyarrow"):
             found["tables"] = tables(options.rows, options.threads, Path(name))
     cores = os.cpu_count()
-    kept = RESULTS / f"cores-{cores}.json"
-    if options.only and kept.exists():  # the other half stays
-        old = json.loads(kept.read_text())
+    if options.only and (old := kept(f"cores-{cores}")):  # the other half stays
         found = {key: old[key] for key in ("arrays", "tables") if key in old} | found
     save(f"cores-{cores}", **found)
     show(found.get("arrays", []) + found.get("tables", []))

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 import privmeasure as pm
-from record import save, table
+from record import begin, save, table
 from rivals import measure
 
 COLUMNS = (2, 3, 4, 6)
@@ -78,6 +78,7 @@ def run(shape: str, k: int, rows: int, seed: int) -> dict[str, object]:
 
 
 def main() -> None:
+    begin()
     rows = [run(*case) for case in product(SHAPES, COLUMNS, ROWS, SEEDS)]
     lines = []
     for k, n in product(COLUMNS, ROWS):

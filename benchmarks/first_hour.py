@@ -26,7 +26,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from record import save, table
+from record import begin, save, table
 from wide_tables import archived, package
 
 KEPT = Path(__file__).parent / "first_hour"
@@ -131,6 +131,7 @@ def first_hour(stranger: Stranger, folder: Path) -> dict[str, object]:
 
 
 def main() -> None:
+    begin()
     hours = []
     for stranger in TABLES:
         with tempfile.TemporaryDirectory() as folder:

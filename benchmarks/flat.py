@@ -15,7 +15,7 @@ from accuracy import SHAPES, w1
 from privmeasure.metrics import wasserstein
 from privmeasure.noise.entropy import Key
 from privmeasure.sources.arrays import ArraySource
-from record import save, table
+from record import begin, save, table
 from shapes import shape
 
 ROWS = 10**4
@@ -58,6 +58,7 @@ def choice(case: tuple[int, str, int]) -> dict[str, float]:
 
 
 def main() -> None:
+    begin()
     growth = [projection(side) for side in (32, 64, 128, 256)]
     print(f"projection of a noisy histogram (bar: 65,536 cells in 20 s and 2 GB)\n{table(growth)}\n")
     flow = distance()

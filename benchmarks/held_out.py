@@ -37,7 +37,7 @@ import held_out_tables as tables
 from held_out_rivals import KEY, Split
 from held_out_rivals import RESULT as RIVALS
 from held_out_rivals import plan as planned_rivals
-from record import RESULTS, save, table
+from record import RESULTS, begin, save, table
 from rivals import downstream, measure
 from rivals.job import peak
 from wide import DELTA, DELTA_BARS, ONE_THREAD, schema_of
@@ -364,6 +364,8 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
+    if not {"--open", "kept"}.intersection(sys.argv):  # these measure nothing that is written into results
+        begin()
     asked = options()
     kept = "held-out" if asked.delta == "0" else "held-out-delta"
     if asked.kept:

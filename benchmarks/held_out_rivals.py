@@ -10,7 +10,6 @@ Words on the command line restrict the runs to halves (`open`, `held-out`, `larg
 `held_out_rivals.py MST adult`. `held_out_rivals.py show` prints the means over the seeds and runs nothing.
 """
 
-import json
 import os
 import sys
 import tempfile
@@ -78,7 +77,7 @@ class Split:
 
 def stored() -> dict[str, Any]:
     """Return the kept rows and floors."""
-    return json.loads(RESULT.read_text()) if RESULT.exists() else {"rows": [], "floors": {}}
+    return record.kept("held-out-rivals") or {"rows": [], "floors": {}}
 
 
 def keep(row: dict[str, Any], floors: dict[str, Any]) -> None:
@@ -96,10 +95,11 @@ def keep(row: dict[str, Any], floors: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    words = set(sys.argv[1:])
-    if words == {"show"}:
+    if sys.argv[1:] == ["show"]:
         print(wide_rivals.summary(stored()["rows"], SHOWN))
         return
+    record.begin()
+    words = set(sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         for run in plan():
             old = stored()

@@ -6,12 +6,13 @@ import time
 import numpy as np
 
 import privmeasure as pm
-from record import save
+from record import begin, save
 
 ROWS = 10**8
 
 
 def main() -> None:
+    begin()
     X = np.empty((ROWS, 2))
     rng = np.random.default_rng(1)
     for start in range(0, ROWS, 10**6):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from record import save, table
+from record import begin, save, table
 from rivals.job import peak
 
 # name -> rows, columns, categories of the largest column
@@ -49,6 +49,7 @@ def one(name: str) -> None:
 
 
 def main() -> None:
+    begin()
     lines: list[dict[str, Any]] = []
     for name, (rows, columns, most) in CASES.items():
         run = subprocess.run([sys.executable, __file__, "--one", name], check=True, capture_output=True, text=True)

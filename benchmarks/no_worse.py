@@ -77,6 +77,7 @@ def compared(base: str, d: int) -> list[dict[str, Any]]:
 def main() -> None:
     import record
 
+    record.begin()
     base, *words = sys.argv[1:]
     rows = [row for d in (1, 2, 3) if not words or str(d) in words for row in compared(base, d)]
     even = {(r["d"], r["epsilon"], r["neighbours"]): r["w1"] for r in rows if r["shape"] == "uniform"}

@@ -15,7 +15,7 @@ from privmeasure.noise.entropy import Key
 from privmeasure.noise.gaussian import DiscreteGaussian
 from privmeasure.noise.laplace import DiscreteLaplace
 from privmeasure.noise.law import Law
-from record import save, table
+from record import begin, save, table
 
 SCALES = (1, 2, 5, 10, 20, 50, 100, 1000, 30_000, 10**6)
 DRAWS = 10**6
@@ -64,6 +64,7 @@ def rival() -> dict:
 
 
 def main() -> None:
+    begin()
     other, found = rival(), {}
     for name, kind in KINDS.items():
         rows = found[name] = []

@@ -1,13 +1,13 @@
 """Writes the numbers of benchmarks/results into the pages, so that none is typed by hand. `--check` compares."""
 
 import argparse
-import json
 import re
 import sys
 from pathlib import Path
 
 import front_page
 import peers_page
+import record
 import wide_page
 
 ROOT = Path(__file__).parents[1]
@@ -15,9 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- numbers: begin (written by `make pages` from benchmarks/results) -->", "<!-- numbers: end -->"
 
 
-def load(name: str) -> dict | None:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+load = record.read
 
 
 def numbers() -> str:

@@ -16,7 +16,6 @@ when our code changes (the paper's mechanisms only if a few of their runs give o
 import argparse
 import hashlib
 import inspect
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -173,8 +172,7 @@ class Kept:
     """The runs of results/peers.json: for every method a digest, and a list of distances, seed by seed, a case."""
 
     def __init__(self) -> None:
-        path = record.RESULTS / "peers.json"
-        old = json.loads(path.read_text()) if path.exists() else {}
+        old = record.kept("peers") or {}
         self.runs: dict[str, dict[str, Any]] = old.pop("runs", {})
         self.said = {name: value for name, value in old.items() if name not in ("machine", "versions", "commit")}
 
@@ -345,6 +343,7 @@ def report(kept: Kept) -> dict[str, Any]:
 
 
 def main() -> None:
+    record.begin()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="'kept', or methods")
     parser.add_argument("--workers", type=int, default=2)

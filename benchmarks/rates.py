@@ -19,7 +19,7 @@ import privmeasure as pm
 from privmeasure.noise.entropy import Key
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.transport import apportion
-from record import RESULTS, save, table
+from record import begin, save, table
 
 EXPONENTS = range(8, 19, 2)
 SEEDS = {1: 10, 2: 5, 3: 5, 4: 5}
@@ -129,6 +129,7 @@ def draw(points: list[dict], path: Path) -> None:
 
 
 def main() -> None:
+    begin()
     cases = [
         (shape, method, d, e, seed)
         for shape, (method, ds) in product(SHAPES, METHODS.items())
@@ -140,9 +141,7 @@ def main() -> None:
         found = dict(zip(cases, pool.map(measure, cases, chunksize=4), strict=True))
     points, slopes = summary(found)
     print(f"W1 against epsilon n\n{table(points)}\n\nfitted slopes\n{table(slopes)}")
-    RESULTS.mkdir(exist_ok=True)
-    draw(points, RESULTS / "rates.png")
-    save("rates", points=points, slopes=slopes)
+    draw(points, save("rates", points=points, slopes=slopes) / "rates.png")
 
 
 if __name__ == "__main__":

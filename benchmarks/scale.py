@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import privmeasure as pm
 from privmeasure.counts import Axis, Partition
 from privmeasure.tables.writing import write_table
-from record import save, table
+from record import begin, save, table
 
 ROWS = 10**7
 RUNS = 5
@@ -165,6 +165,7 @@ def writing(folder: Path, data: pa.Table) -> dict[str, object]:
 
 
 def main() -> None:
+    begin()
     import duckdb
 
     with tempfile.TemporaryDirectory() as name:

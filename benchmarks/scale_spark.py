@@ -24,7 +24,7 @@ from privmeasure.counts import Axis, Partition
 from privmeasure.sources.disk import pieces_of
 from privmeasure.sources.files import open_table
 from privmeasure.sources.spark import PIECES_PER_TASK, TASKS_PER_CORE, _counts
-from record import save, table
+from record import begin, save, table
 from scale import DEPTH, SCHEMA, rows
 
 SMALL, LARGE = 10**5, int(os.environ.get("ROWS", 10**7))
@@ -112,6 +112,7 @@ def per_row(times: dict[int, list[float]]) -> tuple[float, float]:
 
 
 def main() -> None:
+    begin()
     warnings.simplefilter("ignore")
     schema = pm.Schema({**SCHEMA.columns, "age": pm.Drop(), "paid": pm.Drop()})
 

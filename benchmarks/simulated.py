@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import privmeasure as pm
 from privmeasure.plans import column_schedule
-from record import save, table
+from record import begin, save, table
 from rivals import downstream, measure
 from wide import schema_of
 from wide_tables import category, integer, number
@@ -281,6 +281,7 @@ def aimed() -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    begin()
     real = places()[0]
     ways = declared("places", real, place_schemas(), from_the_middle(real))
     follows = {"as it is": loan_schema(), "instalment derived": loan_schema(instalment=pm.Derived(INSTALMENT))}

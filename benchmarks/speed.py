@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 import privmeasure as pm
-from record import save, table
+from record import begin, save, table
 
 ROWS = 10**7
 REPEATS = 5
@@ -49,6 +49,7 @@ def line(X: np.ndarray, **options) -> dict:
 
 
 def main() -> None:
+    begin()
     rng = np.random.default_rng(1)
     X = rng.random((ROWS, 2))
     main_lines = [

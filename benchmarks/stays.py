@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import privmeasure as pm
-from record import save, table
+from record import begin, save, table
 
 ROWS, SAMPLED, RUNS = 20_000, 100_000, 5
 EPSILON = 1
@@ -81,6 +81,7 @@ def share(rows: pd.DataFrame, rule: str) -> float:
 
 
 def main() -> None:
+    begin()
     free, usual = sampled()
     lines = []
     for rule in RULES:

@@ -23,7 +23,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from privmeasure.sources.files import open_table
-from record import save, table
+from record import begin, save, table
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("privmeasure"))
@@ -165,6 +165,7 @@ def reading(files: dict[str, Path]) -> list[dict[str, object]]:
 
 
 def main() -> None:
+    begin()
     flights = ROOT / "examples" / "flights" / "flights.parquet"
     with tempfile.TemporaryDirectory() as folder:
         rows = compare("flights", flights, flights.with_suffix(".toml"), folder)

@@ -17,7 +17,7 @@ from pyarrow import csv
 
 import privmeasure as pm
 from first_hour import KEPT
-from record import save, table
+from record import begin, save, table
 from wide_tables import archived, package
 
 EPSILONS = (1, 4)
@@ -95,6 +95,7 @@ def released(rows: pa.Table, epsilon: float, seed: int, *, target: bool) -> dict
 
 
 def main() -> None:
+    begin()
     rows = survival()
     lines = [{"rows": "real", "epsilon": None, "target": None} | hazards(rows)]
     for epsilon in EPSILONS:

@@ -112,6 +112,8 @@ def tally(release: Any, real: np.ndarray, counts: dict[str, list[int]], runs: in
 
 
 def main(runs: int = 20) -> None:
+    if len(sys.argv) < 2 or "--scratch" in sys.argv:
+        record.begin()
     results: dict[str, Any] = {}
     for name, (space, draw) in shapes().items():
         counts: dict[str, list[int]] = {}

@@ -31,7 +31,7 @@ import privmeasure as pm
 from privmeasure.metrics.fidelity import fidelity
 from privmeasure.sources.people import People, insecure_salt
 from privmeasure.sources.tables import TableSource
-from record import save, table
+from record import begin, save, table
 
 ROOT = Path(__file__).parents[1]
 EPSILON = 1
@@ -161,6 +161,7 @@ def speed(rows: int) -> list[dict[str, object]]:
 
 
 def main() -> None:
+    begin()
     every = visits()
     planes = pc.unique(every["tailnum"].drop_null()).sort()
     some = every.filter(pc.is_in(every["tailnum"], planes.take(pa.array(range(0, len(planes), 10)))))

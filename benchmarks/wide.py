@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import wide_tables
-from record import RESULTS, save, table
+from record import RESULTS, begin, save, table
 from rivals import measure
 from rivals.job import peak
 
@@ -214,6 +214,9 @@ def draw(ours: list[dict[str, Any]], rivals: list[dict[str, Any]], path: Path) -
 
 
 def main() -> None:
+    folder = RESULTS
+    if "kept" not in sys.argv:
+        begin()
     rivals = json.loads((RESULTS / "wide-rivals.json").read_text())
     delta, name = (DELTA, "wide-delta") if "--delta" in sys.argv else ("0", "wide")
     if "kept" in sys.argv:  # our runs as they are in the file, beside rivals' that may be new
@@ -223,9 +226,9 @@ def main() -> None:
         path.write_text(json.dumps(old | compared(rows, rivals["rows"], delta), indent=1) + "\n")
     else:
         rows = measured(rivals["floors"], delta)
-        save(name, **compared(rows, rivals["rows"], delta))
+        folder = save(name, **compared(rows, rivals["rows"], delta))
     if delta == "0":
-        draw(rows, rivals["rows"], RESULTS / "wide.png")
+        draw(rows, rivals["rows"], folder / "wide.png")
 
 
 if __name__ == "__main__":

@@ -160,8 +160,10 @@ def summary(rows: list[dict[str, Any]], names: tuple[str, ...] = SHOWN) -> str:
 
 
 def main() -> None:
+    if sys.argv[1:] != ["show"]:
+        record.begin()
     words = set(sys.argv[1:])
-    old = json.loads(RESULT.read_text()) if RESULT.exists() else {"rows": [], "floors": {}}
+    old = record.kept("wide-rivals") or {"rows": [], "floors": {}}
     rows, floors = old["rows"], old["floors"]
     if words == {"show"}:
         print(summary(rows))

@@ -218,6 +218,11 @@ def results(found: Sequence[Found]) -> dict[str, Any]:
 
 def main() -> int:
     """Plant the faults that were asked for, and say how it went."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    import record
+
+    if "--write" in sys.argv:
+        record.begin()
     parser = argparse.ArgumentParser(description="Plant faults one at a time and see which test catches each.")
     parser.add_argument("words", nargs="*", help="lists, or parts of the names of faults; without any, every fault")
     parser.add_argument("--write", action="store_true", help="write benchmarks/results/faults.json")
@@ -241,9 +246,6 @@ def main() -> int:
     print(f"{summary['caught_by_a_named_test']} of them by the tests that they name.", end=" ")
     print(f"Seconds until caught: median {summary['median_seconds']}, most {summary['most_seconds']}.")
     if options.write:
-        sys.path.append(str(ROOT / "benchmarks"))
-        import record
-
         record.save("faults", **summary)
     return 0 if summary["caught"] == summary["planted"] else 1
 

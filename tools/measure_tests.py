@@ -131,6 +131,7 @@ def main() -> None:
     sys.path.append(str(ROOT / "benchmarks"))
     import record
 
+    record.begin()
     kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     entries = {name: kept[name] for name in ("before", "after") if name in kept}
     with worktree(sys.argv[1] if len(sys.argv) > 1 else "HEAD") as tree:

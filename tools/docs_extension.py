@@ -26,7 +26,7 @@ CHECKED = re.compile(r"""Annotated\[((?:(?!Annotated\[).)*?), msgspec\.Meta\((?:
 """A type with what is checked or said of it."""
 GIVEN = ("Plan", "TableRelease", "CellMeasure", "Reservation", "Account", "Entry", "Raise", "Contents", "Merged")
 """Classes whose objects are given, and that nobody makes: their arguments are of no use to a reader."""
-FORMULAE = re.compile(r"mathematics|errata|researchers|proofs/.*")
+FORMULAE = re.compile(r"mathematics|paper|errata|researchers|proofs/.*")
 """Pages whose formulae are set."""
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]*)(#[^)\s]*)?\)")
 FACTS = ("Notation:", "Guarantee:", "References:", "Laws")

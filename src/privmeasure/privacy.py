@@ -48,7 +48,7 @@ class Privacy:
     Notation:   D sensitivity: the largest change of the counts of one level of cells, summed over its cells
                 D_2 the same in l_2
     Guarantee:  privacy  D = k ("add-remove") or 2 k ("replace"), D_2^2 = k^2 or 2 k^2, k = rows_per_person
-    References: [HVZ23] Definition 1.1 with the adjacency made explicit; [CKS20] for rho
+    References: [HVZ23] section 2 with the adjacency made explicit; [CKS20] for rho
 
     Examples:
         >>> Privacy(0.1, "replace")

@@ -88,10 +88,10 @@ signed = Rule("signed", _difference, reconcile)
 """T2: the difference is not clipped; the projection of both children onto {m0, m1 >= 0, m0 + m1 = M}."""
 
 uniform = Rule("uniform", _clipped_difference, reconcile)
-"""The paper's example: clip both children at 0, then share deficit or surplus equally."""
+"""The first example of the paper (section 4.2): clip both children at 0, then share deficit or surplus equally."""
 
 proportional = Rule("proportional", _clipped_pair, _proportional)
-"""The paper's other example: clip both children at 0, then scale them to the parent."""
+"""The second example of the paper (section 4.2): clip both children at 0, then scale them to the parent."""
 
 RULES = {rule.name: rule for rule in (signed, uniform, proportional)}
 

@@ -3,10 +3,10 @@
 Algorithm 4 of the paper, step by step, and where each step lives:
 
 1. true counts of the cells          counts.py, sources/
-2. noise                             tree.py, noise/laplace.py, scales from schedule.py
-3. inference (not in the paper)      inference.py
-4. consistency (Algorithm 3)         consistency.py, or lazy.py for trees too large to hold
-5. points in the cells               release.py, sampling.py
+2. noise                             mechanisms/tree.py, noise/laplace.py, scales from plans/schedule.py
+3. inference (not in the paper)      estimates/linear.py, estimates/passes.py, estimates/shrinkage.py
+4. consistency (Algorithm 3)         estimates/consistency.py, or mechanisms/lazy.py for trees too large to hold
+5. points in the cells               releases/cells.py, releases/sampling.py
 """
 
 import math
@@ -128,7 +128,7 @@ class PMM:
 
     @classmethod
     def paper(cls, domain: Domain, privacy: Privacy, *, rule: RuleName = "uniform", **options: Any) -> "PMM":
-        """Return the literal mechanism of the paper: every level, optimal scales for the relation, its own depth."""
+        """Return the mechanism of the paper, its errata corrected: every level, optimal scales, the paper's depth."""
         return cls(domain, privacy, paper(rule), **options)
 
     def plan(self, rows: int | None = None) -> Plan:

@@ -1,8 +1,8 @@
 """The Private Signed Measure Mechanism: a noisy histogram, and the closest measure to it.
 
 Algorithms 1 and 2 of the paper, the linear program corrected: counts of the cells of one level, exact integer noise,
-and the closest non-negative integer measure in bounded-Lipschitz distance (projection.py). For spaces that have a
-metric but no natural tree, and for few rows.
+and the closest non-negative integer measure in bounded-Lipschitz distance (estimates/projection.py). For spaces that
+have a metric but no natural tree, and for few rows.
 """
 
 import math

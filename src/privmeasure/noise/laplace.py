@@ -41,7 +41,7 @@ class DiscreteLaplace(LaplaceFacts):
     Notation:   p = exp(-1/scale)    q quotient base (a power of two)    H high digit    R remainder, 0 <= R < q
     Guarantee:  privacy   Lap_Z(D / epsilon) added to an integer of sensitivity D is epsilon-DP, exactly
                 cost      nanoseconds a draw, milliseconds of set-up a scale: `make bench` prints both
-    References: [HVZ23] section 1.4 (discrete Laplacian); [CKS20] Definition 3
+    References: [HVZ23] appendix B (discrete Laplacian); [CKS20] Definition 3
 
     Examples:
         >>> cells = np.arange(5, dtype=np.uint64)

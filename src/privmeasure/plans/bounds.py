@@ -26,9 +26,9 @@ Scales = Mapping[int, Fraction]
 def hvz(domain: Domain, scales: Scales, depth: int, rows: int) -> float:
     """Return the paper's accuracy bound with its own constant: (2 sqrt2 / n) sum_j sigma_j Delta_(j-1) + delta.
 
-    Needs every level measured. The paper's optimised form prints sqrt2 where its proof gives 2 sqrt2.
+    Needs every level measured. With the optimal scales the paper prints sqrt2, where its own bound gives 2 sqrt2.
 
-    References: [HVZ23] accuracy theorem and its optimised form, constant corrected
+    References: [HVZ23] Theorem 4.2; [HVZ23] Theorem 4.3, its constant corrected
     """
     noise = sum(float(scale) * domain.total_diameter(max(0, level - 1)) for level, scale in scales.items())
     return 2 * math.sqrt(2) * noise / rows + domain.diameter(depth)
@@ -40,7 +40,7 @@ def t1(domain: Domain, scales: Scales, rows: int, rho: float, *, law: LawName = 
     Needs every level measured and no inference. E max(|l0|, |l1|) <= (3/2) sigma for two independent Lap_Z(sigma); for
     Gaussian noise it is 2 / sqrt(pi), and E|l| <= sqrt(2/pi) sigma.
 
-    References: T1 of docs/mathematics.md, sharpening [HVZ23]
+    References: T1 of docs/mathematics.md, sharpening [HVZ23] Theorem 4.2
     """
     root = facts_of(law, scales[0]).size * domain.diameter(0) if 0 in scales else 0.0
     noise = sum(float(scale) * domain.total_diameter(level - 1) for level, scale in scales.items() if level > 0)
@@ -377,7 +377,7 @@ def flat(
     Functions with values in [-D/2, D/2] tell measures of equal totals apart, hence D/2. A total that is noisy itself
     adds D/2 of its error to the norm.
 
-    References: [HVZ23] accuracy of Algorithm 1, with the bound of docs/mathematics.md
+    References: [HVZ23] Theorem 3.6, with the bound of docs/mathematics.md
     """
     if level == 0:
         return rho  # one cell: nothing can be in a wrong one

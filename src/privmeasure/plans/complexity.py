@@ -3,13 +3,14 @@
     L(X_1, ..., X_n) = E sup { |sum_i lambda_i f(X_i)| / n : f 1-Lipschitz, |f| <= D },   lambda_i independent Lap(1).
 
 The supremum is the bounded-Lipschitz norm of the noise, so that an exact transport solver computes it draw by draw. The
-paper's worst-case complexity L_n is the supremum over X; by its theorem the flat mechanism with m cells has
-E W1 <= delta + (2 m / (epsilon n)) L_m (add-remove). Discrete noise does not scale: Lap_Z(1/epsilon) is not Lap_Z(1) /
-epsilon. But it is below Lap(1/epsilon) in convex order, so that the continuous complexity bounds it at every scale.
+paper's worst-case complexity L_n is the supremum over X, and L~_n that of discrete noise, Lap_Z(1). The paper states
+for its flat mechanism with m cells that E W1 <= delta + (2 m / (epsilon n)) L~_m (add-remove). But discrete noise does
+not scale: Lap_Z(1/epsilon) is not Lap_Z(1) / epsilon. It is below Lap(1/epsilon) in convex order, so that the bound
+holds at every epsilon with the continuous complexity L_m.
 
 Reads nothing private: points and scales are public, and the noise is simulated.
 
-References: [HVZ23] section 3.2, corrected in docs/mathematics.md
+References: [HVZ23] section 3.1, Definition 3.1 and Theorem 3.6, corrected in docs/mathematics.md
 """
 
 import math
@@ -76,7 +77,7 @@ def _continuous_norms(space: Space, draws: int, seed: int | None) -> Floats:
 def lower_bound(space: Space) -> float:
     """Return half the least distance of two points: f = +-(that) by the sign of the noise is 1-Lipschitz.
 
-    On a grid of n cubes in [0, 1]^d it is n^(-1/d) / 2: so the factor 1/d of the paper's corollary cannot be right.
+    On a grid of n cubes in [0, 1]^d it is n^(-1/d) / 2: so the factor 1/d of Corollary 3.3 cannot be right.
 
     Examples:
         >>> lower_bound(Grid((4, 4, 4), (0.25, 0.25, 0.25)))

@@ -97,5 +97,5 @@ PLAIN = Recipe(shrinkage="none")
 
 
 def paper(rule: RuleName = "uniform") -> Recipe:
-    """Return the literal mechanism of the paper."""
+    """Return the recipe of the paper: every level measured, raw counts, and one of its two rules."""
     return Recipe(schedule="every level", inference="none", rule=rule)

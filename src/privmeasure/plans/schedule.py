@@ -237,9 +237,11 @@ def ladder_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int
 
 
 def paper_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
-    """Return the depth of the paper's corollary: log2(epsilon n), one less in dimension 1.
+    """Return the depth that the paper chooses: log2(epsilon n) rounded down, one less in dimension 1.
 
     Dimension 1 is recognised by Delta_j not growing with the level.
+
+    References: [HVZ23] Corollary 4.4
     """
     depth = max(0, math.floor(math.log2(max(1.0, float(privacy.epsilon) * rows))))
     if depth > 0 and domain.total_diameter(depth) <= domain.total_diameter(0):
@@ -279,7 +281,7 @@ def level_weights(
     ``ladder``: that times the sixth root of the diameter of level j - 1, for shrinkage forgives noise in fine cells; a
     fixed share for all levels below the anchor.
 
-    References: [HVZ23] the remark on optimal noise (with its constant corrected); docs/mathematics.md
+    References: [HVZ23] equation (A.4), the optimal noise; docs/mathematics.md
     """
     if schedule == "ladder" and not lazy:
         anchor = anchor_of(schedule, domain, depth) if anchor is None else anchor

@@ -40,7 +40,7 @@ def bounded_lipschitz(mu: ArrayLike, nu: ArrayLike, distance: AnySpace, *, diame
     Guarantee:  exact for whole numbers on a grid; up to rounding of floats on a line; whole numbers in a matrix: at
                 most 2^-30 diameters for each unit of mass too much; floats: the tolerance of HiGHS (1e-7)
                 cost  a flow with |P||Q| arcs (matrix) or 3^d - 1 arcs per cell (grid); O(points log points) on a line
-    References: [HVZ23] section 3.1; the corrected linear program of docs/mathematics.md
+    References: [HVZ23] section 2; the corrected linear program of docs/mathematics.md
 
     Examples:
         >>> bounded_lipschitz([1, 0], [0, 3], [[0, 0.5], [0.5, 0]], diameter=1.0)

@@ -202,7 +202,7 @@ def apportion(weights: ArrayLike, total: int) -> NDArray[np.int64]:
     c_k = floor(total F_k + 1/2), m_k = c_k - c_{k-1}: every entry, and every run of entries, gets its share to within
     one. Where integer weights sum to at least `total`, no entry gets more than its weight.
 
-    References: [HVZ23] Algorithm 2, whose common denominators this replaces
+    References: [HVZ23] section 3, whose common denominators this replaces
 
     Examples:
         >>> apportion([1, 1, 1], 4)

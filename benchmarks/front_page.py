@@ -1,5 +1,6 @@
 """The README's table beside rivals, where we lose, and the page of evidence: all of it from results files."""
 
+from collections.abc import Mapping
 from math import exp, log
 from typing import Any
 
@@ -8,6 +9,8 @@ from peers_page import NEAR, lines
 from wide_page import MEAN, bold
 
 Row = dict[str, Any]
+CLEAR = 0.9
+"""The ratio of errors at which one tree is clearly better than a tree for each column."""
 SHOWN = {"tv1": "1-way", "tv2": "2-way", "column_w1": "W1 of a column", "sliced": "sliced W1", "w1_excess": "excess W1"}
 RIVALS = {
     ("opendp", "MST"): "MST (OpenDP)",
@@ -197,12 +200,31 @@ def rates(result: Row) -> str:
     return lines(["shape", "method", "dimension", "slope of log W1", "theorem, logarithms aside"], rows)
 
 
+def joint_columns(means: Mapping[int, float]) -> int:
+    """Return the largest number of columns at which one tree is better by a tenth, and up to which it is never worse.
+
+    `means` has the error of one tree over that of a tree for each column.
+
+    Examples:
+        >>> joint_columns({2: 0.92, 3: 0.80, 4: 1.02, 6: 0.5}), joint_columns({2: 0.95})
+        (3, 1)
+    """
+    best = 1
+    for columns, ratio in sorted(means.items()):
+        if ratio > 1:
+            break
+        best = columns if ratio <= CLEAR else best
+    return best
+
+
 def crossover(result: Row) -> str:
     """Return where one tree ends."""
+    best = joint_columns({int(columns): ratio for columns, ratio in result["means"].items()})
     rows = [[columns, f"{ratio:.2f}"] for columns, ratio in result["means"].items()]
     return (
         lines(["columns", "error of one tree over that of a tree for each column"], rows)
-        + f"\n\nSo up to {result['most_joint_columns']} columns get one tree, unless `mechanism=` says otherwise."
+        + f"\n\nOne tree is better by a tenth at {best} columns, and not worse at fewer. So up to {best} columns get one "
+        "tree, unless `mechanism=` says otherwise."
     )
 
 

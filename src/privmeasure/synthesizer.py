@@ -39,7 +39,7 @@ from privmeasure.threads import Progress
 
 CENTRED = Recipe(placement="centre")
 MOST_JOINT_COLUMNS = 3
-"""Up to so many columns (a place counts as two) `mechanism="auto"` takes one tree over all of them. The script
+"""Up to this number of columns (a place counts as two) `mechanism="auto"` takes one tree over all of them. The script
 `benchmarks/crossover.py` finds the number again, from simulated shapes."""
 
 LONGEST_PATH = 4096

@@ -21,7 +21,7 @@ from cli_shelf import FIT, PROMISE, SCHEMA, SECRET, table
 
 import privmeasure as pm
 from privmeasure import cli
-from privmeasure.cli import opening, terminal
+from privmeasure.cli import inspect, opening, terminal
 from privmeasure.ledger import Ledger
 from privmeasure.tables import Schema
 from privmeasure.tables.columns.kinds import COLUMN_KINDS
@@ -89,6 +89,12 @@ def test_inspect_tells_what_is_inside(call, folder, mechanism):
             assert re.search(rf"{one} +{two} +{pair['bits']:.3f}", words)
     else:
         assert found["pairs"] == []
+
+
+@pytest.mark.parametrize(("bits", "explained"), [(0.0, True), (0.0004, True), (0.0006, False), (0.3, False)])
+def test_inspect_explains_a_pair_of_0_bits(bits, explained, capsys):
+    inspect._show_pairs([("age", "sex", 0.5), ("age", "income", bits)])
+    assert ("0.000: noise hides whether" in capsys.readouterr().out) == explained
 
 
 def test_inspect_takes_a_second_or_two(folder):

@@ -7,6 +7,7 @@ import pytest
 
 import front_page
 import pages
+from privmeasure.synthesizer import MOST_JOINT_COLUMNS
 
 METRICS = [*front_page.SHOWN, "cpu_seconds"]
 
@@ -50,6 +51,15 @@ def test_where_we_lose_is_bold_and_held_out_tables_are_named():
     assert "held-out" not in best
     held = front_page.table(wide, rivals, {"rows": []}, wide, None).splitlines()[-1]
     assert held.startswith("| best of MST and AIM, held-out tables | 1 | 1 |")
+
+
+def test_the_number_of_columns_of_one_tree_is_that_of_the_run():
+    found = json.loads((Path(front_page.__file__).parent / "results" / "crossover.json").read_text())
+    assert front_page.joint_columns({int(columns): ratio for columns, ratio in found["means"].items()}) == 3
+    assert MOST_JOINT_COLUMNS == 3
+    assert "So up to 3 columns get one tree" in front_page.crossover(found)
+    assert front_page.joint_columns({2: 1.01, 3: 0.5}) == 1
+    assert front_page.joint_columns({2: 0.95, 3: 0.8, 4: 0.95, 5: 0.91}) == 3
 
 
 def test_the_index_has_every_results_file_that_a_page_is_made_of():

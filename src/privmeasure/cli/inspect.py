@@ -76,13 +76,21 @@ def inspect(
         _show_pairs(pairs)
 
 
+NOTHING_SHARED = (
+    "0.000: noise hides whether the two depend on each other. This pair adds no dependence to the rows; others may."
+)
+"""What a pair without a bit means."""
+
+
 def _show_pairs(pairs: Sequence[tuple[str, str, float]]) -> None:
-    """Print the pairs that were measured together, if there are any, with what one tells of the other."""
-    if pairs:
-        lines = [[one, two, f"{bits:.3f}"] for one, two, bits in pairs]
+    """Print the pairs that were measured together, if there are any, with the bits that they share."""
+    lines = [[one, two, f"{bits:.3f}"] for one, two, bits in pairs]
+    if lines:
         terminal.table(
             "Pairs that were measured together", ["column", "column", "bits that one tells of the other"], lines
         )
+    if any(bits == "0.000" for *_, bits in lines):
+        print(NOTHING_SHARED)
 
 
 def _show_columns(columns: "list[ColumnResolution]", certified: Any, *, joint: bool) -> None:

@@ -8,7 +8,7 @@ selection   a whole-number score of each pair  one-sided geometric, scale 2 D / 
 resolution  what two tables of a pair tell     one-sided geometric, scale 2 D / e_z        e_z a pair, if a list is long
 pairs       the table of each chosen pair      Lap_Z(D / e_t) or Lap_Z(D / e_x)            e_t or e_x a pair
 agreements  a sum of signs for every pair      for rows of signs, scale D / e_a            e_a for all pairs
-the rest    nothing: columns/                                                              0
+the rest    nothing: estimates/joint.py, model/                                            0
 
 D is `Privacy.sensitivity`: in a partition of all possible rows a person changes the counts by at most D in l_1
 (rows_per_person rows come or go; under "replace" each leaves one cell and enters another), and the sums of signs by D

@@ -16,14 +16,14 @@ ShrinkageName = Literal["none", "groups"]
 class Recipe:
     """The choices of the tree mechanism, by the names of the functions that carry them out.
 
-    - `schedule` (schedule.py): ``ladder`` measures few levels and buys the number of rows cheaply; ``sparse`` was the
-      default before it; ``every level`` is the paper's. Left out: ladder where shrinkage is, else sparse.
-    - `inference` (linear.py): ``blue`` combines the measured levels, ``none`` does not.
-    - `rule` (consistency.py): ``signed`` (T2); ``isotonic`` (T3), on a line only; or the paper's ``uniform`` and
-      ``proportional``, which clip first.
-    - `placement` (cells.py): points ``uniform`` in their cell, or at its ``centre``.
-    - `shrinkage` (shrinkage.py): ``groups`` takes back what noise explains of the splits of like cells; ``none``. Left
-      out: groups where a recipe is otherwise the default.
+    - `schedule` (plans/schedule.py): ``ladder`` measures few levels and buys the number of rows cheaply; ``sparse`` was
+      the default before it; ``every level`` is the paper's. Left out: ladder where shrinkage is, else sparse.
+    - `inference` (estimates/linear.py): ``blue`` combines the measured levels, ``none`` does not.
+    - `rule` (estimates/consistency.py): ``signed`` (T2); ``isotonic`` (T3), on a line only; or the paper's ``uniform``
+      and ``proportional``, which clip first.
+    - `placement` (releases/cells.py): points ``uniform`` in their cell, or at its ``centre``.
+    - `shrinkage` (estimates/shrinkage.py): ``groups`` takes back what noise explains of the splits of like cells;
+      ``none``. Left out: groups where a recipe is otherwise the default.
 
     Examples:
         >>> Recipe()

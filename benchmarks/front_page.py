@@ -223,8 +223,8 @@ def crossover(result: Row) -> str:
     rows = [[columns, f"{ratio:.2f}"] for columns, ratio in result["means"].items()]
     return (
         lines(["columns", "error of one tree over that of a tree for each column"], rows)
-        + f"\n\nOne tree is better by a tenth at {best} columns, and not worse at fewer. So up to {best} columns get one "
-        "tree, unless `mechanism=` says otherwise."
+        + f"\n\nOne tree is better by a tenth at {best} columns, and not worse at fewer. So up to {best} columns get "
+        "one tree, unless `mechanism=` says otherwise."
     )
 
 

@@ -253,10 +253,7 @@ GLOSSARY = [
     ("diameter", "How far two rows can be apart at all."),
     ("clamped", "A value beyond the declared bounds was taken as the nearest one within them."),
     ("schema", "The declaration of columns, bounds and lists of values, made before the data were opened."),
-    (
-        "bits",
-        "How much one column tells of another, by the released table of the pair: 0 if the noise hides whether they depend.",
-    ),
+    ("bits", "Mutual information of two columns in the released table of the pair: 0 if noise hides a dependence."),
     ("rho", "What epsilon and delta allow to spend, in the unit in which Gaussian noise adds up."),
 ]
 """Words and what they mean. A page lists those that it has."""

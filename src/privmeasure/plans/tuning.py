@@ -285,10 +285,10 @@ def aimed(tuning: Tuning) -> Tuning:
     """Return a tuning for a table with one or two targets: where rows are few, fewer pairs, and less for the columns.
 
     Of many pairs that noise hides none says anything about the target; two that are chosen among its own do. On open
-    tables at epsilon = 0.1 (`held_out.py --open --downstream --target`) the AUC of boosting rises from 0.67 to 0.85 on
-    chains and from 0.53 to 0.58 on vietnam; pairs are as good as before there, and on simulated tables of fewer rows up
-    to 6 % worse, columns 8 %. Without the cap on the columns' share these are as before, and half of the gain is lost.
-    Without effect where rows buy the tree.
+    tables at epsilon = 0.1 (`benchmarks/held_out.py --open --downstream --target`) the AUC of boosting rises from 0.67
+    to 0.85 on chains and from 0.53 to 0.58 on vietnam; pairs are as good as before there, and on simulated tables of
+    fewer rows up to 6 % worse, columns 8 %. Without the cap on the columns' share these are as before, and half of the
+    gain is lost. Without effect where rows buy the tree.
     """
     least, usual, most = tuning.columns_share
     return replace(tuning, columns_share=(least, usual, min(most, 0.8)), fewest_pairs=Fraction(1, 1000), narrow_pairs=2)

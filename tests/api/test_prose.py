@@ -85,7 +85,7 @@ def by_name():
 
 
 def missing_files(text, here):
-    """Return the files and folders that a text names and that exist neither in the root, nor in the package, nor here."""
+    """Return the files and folders that a text names and that are neither in the root nor in the package nor here."""
     for name in FILE.findall(text):
         if ("/" in name or name.endswith((".py", ".md"))) and name not in EXAMPLES:
             seen = any((base / name).exists() for base in (ROOT, PACKAGE, here.parent))
@@ -167,5 +167,5 @@ def test_a_path_or_a_name_can_be_wrong(text, problem):
 
 def test_what_exists_is_not_refused():
     text = """docs/mathematics.md, `noise/laplace.py`, pmm.py, `tests/privacy`, `make test`, `make bench BASE=x`,
-    `pm.PMM.paper`, `PMM.paper(box)`, `Privacy.sensitivity`, `rows_per_person=2`, `income`, `where`, a user's people.toml, `N = 3`."""
+    `pm.PMM.paper`, `PMM.paper(box)`, `Privacy.sensitivity`, `rows_per_person=2`, `income`, people.toml, `N = 3`."""
     assert missing(text, PACKAGE / "mechanisms" / "pmm.py") == []

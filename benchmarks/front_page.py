@@ -122,6 +122,7 @@ def readme(
         if held_out
         else "Constants of ours were chosen with these tables in view."
     )
+    held = " and `make bench-held-out`" if held_out else ""
     return "\n".join(
         [
             f"Errors on {tables} real tables of {min(sizes)} to {max(sizes)} columns, ours over the rival's, geometric "
@@ -133,7 +134,7 @@ def readme(
             "",
             table(wide, rivals, privpgd, held_out, with_delta),
             "",
-            f"Measured by `make bench-wide` on {own['cores']} cores ({own['cpu']}; rivals {theirs['cpu']}): [all "
+            f"Measured by `make bench-wide`{held} on {own['cores']} cores ({own['cpu']}; rivals {theirs['cpu']}): [all "
             "evidence](docs/evidence.md), [curves](benchmarks/results/wide.png). None of these rivals promises how far "
             "its rows are from the data.",
             "",

@@ -82,11 +82,9 @@ def numbers() -> str:
             f"{large['peak GB']:.1f} GB, of which {large['input + output GB']:.1f} GB are input and output."
         )
     if lines:
-        source = load("speed") or load("noise") or load("accuracy") or load("large") or {}
-        cpu = source["machine"]
         lines.append(
-            "\nMeasured by `make bench`, `bench-flat`, `bench-tables`, `bench-wide` and `bench-large` on "
-            f"{cpu['cores']} cores ({cpu['cpu']})."
+            "\nMeasured by `make bench`, `bench-flat`, `bench-tables`, `bench-wide`, `bench-held-out` and "
+            "`bench-large`, on the machines of the table above."
         )
     return "\n".join(lines)
 

@@ -217,11 +217,12 @@ def rung_below(domain: Domain, anchor: int, limit: int) -> int:
 
 
 def ladder_depth(domain: Domain, privacy: Privacy, rows: int, limit: int) -> int:
-    """Return the depth of the ladder: the rung whose number of cells is nearest, in ratio, to epsilon n / (1.15 D).
+    """Return the depth of the ladder: the level whose number of cells is nearest, in ratio, to epsilon n / (1.15 D).
 
-    1.15 is `ROWS_PER_CELL`. Above epsilon = D it is n / 1.15: more cells than rows would only cost roundings. There is
-    a rung below the anchor, if not at the root or where cells are small enough for any data: a tree with shrinkage
-    loses little by being too deep, and data in few places lose much when it is too shallow.
+    1.15 is `ROWS_PER_CELL`; from three axes on it is `SPACE_ROWS_PER_CELL`. Above epsilon = D it is n / 1.15: more
+    cells would only cost roundings. There is a rung below the anchor, if not at the root or where cells are small
+    enough for any data: a tree with shrinkage loses little by being too deep, and data in few places lose much when it
+    is too shallow.
 
     Notation:   D sensitivity    n rows
     """

@@ -6,7 +6,8 @@ rows again. Constants that act afterwards, on every release that is loaded, are 
 
 They were chosen on ten real tables. `make bench-constants` changes one at a time there and compares four errors: total
 variation of columns and of pairs, W1 of columns, and W1 of projections of whole rows ("sliced"). Numbers below are
-means over the ten tables at epsilon = 1, unless said otherwise; "flat" means that no error moves by more than 3 %.
+means over the ten tables at epsilon = 1, unless said otherwise; "flat" means that no error moves by more than 3 %. Each
+is of the run by which its value was chosen. Other values have changed since, so that a run today gives other numbers.
 
 Notation:   noise scale D / e of a step that has budget e    D sensitivity    rows per noise scale = rows e / D
 """

@@ -29,7 +29,7 @@ STRENGTHS = (
     (9.99, "weak: for tables that are not very sensitive"),
     (math.inf, "says next to nothing about one person"),
 )
-"""Up to which epsilon a promise is called what; the words of docs/choosing-epsilon.md."""
+"""The largest epsilon of each class of promises, and what pages call it; docs/choosing-epsilon.md explains more."""
 
 
 def strength(privacy: Privacy) -> str:

@@ -75,7 +75,7 @@ class Ledger:
             for other in file.contents(connection).accounts:
                 if names.fold(other.dataset) == names.fold(dataset):
                     raise ArgumentError(
-                        f"{other.dataset!r} has an account already, and a cap is set once. Another name for the same "
+                        f"{other.dataset!r} has an account already, and is opened once. Another name for the same "
                         "data would hide what was spent. `privmeasure ledger show` says what is left, and "
                         "`privmeasure ledger raise` raises a cap, with a reason."
                     )

@@ -245,7 +245,7 @@ def test_caps_that_cannot_be(tmp_path, cap):
 
 
 def test_an_account_is_opened_once_and_must_be_there(ledger):
-    with pytest.raises(ArgumentError, match="set once"):
+    with pytest.raises(ArgumentError, match="opened once"):
         ledger.open_account(NAME, cap=2, neighbours="add-remove")
     for ask in (ledger.spent, ledger.remaining, ledger.history, ledger.account):
         with pytest.raises(ArgumentError, match="no account for 'other'"):

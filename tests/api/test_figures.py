@@ -26,6 +26,7 @@ from privmeasure.releases.rows import RAREST
 from privmeasure.sources.lines import LONGEST_LINE
 from privmeasure.sources.people import HELD_BYTES
 from privmeasure.sources.tables import CACHE_BYTES
+from privmeasure.synthesizer import MOST_JOINT_COLUMNS
 from privmeasure.tables.columns.categories import MOST_VALUES
 from privmeasure.tables.columns.kinds import LARGEST_GROUP
 
@@ -94,6 +95,7 @@ STATED = {
         ("at most 1,048,576", MOST_VALUES == 1_048_576),
         ("A group has two or three columns", LARGEST_GROUP == 3),
     ],
+    "docs/choosing-epsilon.md": [("Up to three columns share the cuts of one tree", MOST_JOINT_COLUMNS == 3)],
     "docs/python.md": [("up to 40 levels deep", schedule.DEEPEST_DEPTH == 40)],
     "CONTRIBUTING.md": [
         ("what 351 configurations release", len(json.loads((ROOT / "tests/golden/net.json").read_text())) == 351)
@@ -130,6 +132,22 @@ def test_what_is_said_of_finite_spaces_holds():
     for make in (pm.Finite, pm.Finite.trusted):
         with pytest.raises(ArgumentError, match="at most 4096 points"):
             make(distances)
+
+
+def test_a_schema_says_format_2_where_a_page_says_so():
+    assert says("docs/schema.md", "`distances`, a person, a target or an order between columns says `format = 2`")
+    towns = pm.Category(["a", "b", "c"], distances=[[0, 1, 2], [1, 0, 2], [2, 2, 0]])
+    ages, other = pm.Integer(0, 120), pm.Integer(0, 120)
+    later = [
+        pm.Schema({"town": towns}),
+        pm.Schema({"age": ages, "next": pm.Derived("age + 1")}),
+        pm.Schema({"age": ages, "id": pm.Drop(optional=True)}),
+        pm.Schema({"age": ages, "id": pm.Drop()}, person="id"),
+        pm.Schema({"age": ages, "other": other}, target="age"),
+        pm.Schema({"age": ages, "other": other}, never=["age < other"]),
+    ]
+    assert {schema.to_toml().splitlines()[0] for schema in later} == {"format = 2"}
+    assert pm.Schema({"age": ages, "id": pm.Drop()}).to_toml().splitlines()[0] == "format = 1"
 
 
 def test_on_the_unit_square_the_bound_of_the_flat_mechanism_is_below_t7():

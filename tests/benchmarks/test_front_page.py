@@ -77,6 +77,7 @@ def test_the_index_has_every_results_file_that_a_page_is_made_of():
         "held-out-delta-third",
         "no-worse",
         "privpgd",
+        "sentences",
         "wide-delta",
         "wide-rivals",
     }

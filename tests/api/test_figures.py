@@ -160,6 +160,19 @@ def test_on_the_unit_square_the_bound_of_the_flat_mechanism_is_below_t7():
         assert bounds["PSMM"] < bounds["T7"]
 
 
+def test_bounds_that_add_levels_in_quadrature_are_as_far_below_t2_as_is_said():
+    assert says("docs/mathematics.md", "four to seven times below T2 at 10^4 to 10^6 rows and epsilon 1")
+    assert says("docs/mathematics.md", "three to six times less on a line, one to four times less in two and three")
+    for d, least, most in ((1, 3, 6.5), (2, 1, 4), (3, 1, 4)):
+        for rows in (10**4, 10**5, 10**6):
+            found = {}
+            for recipe in [pm.Recipe(shrinkage="none"), *([pm.Recipe(rule="isotonic")] if d == 1 else [])]:
+                plan = pm.PMM(pm.Box([(0, 1)] * d), pm.Privacy(1, "add-remove"), recipe=recipe).plan(rows)
+                found |= {bound.name: bound.value for bound in plan.bounds}
+            assert least < found["T2"] / found["T5"] < most
+            assert d > 1 or 4 < found["T2"] / found["T3"] < 7
+
+
 def test_what_is_said_of_noise_with_a_delta_holds():
     assert says("docs/mathematics.md", "For epsilon = 0.1, delta = 1e-6 and m = 27")
     assert says("docs/mathematics.md", "that is 382 rows against 205")

@@ -179,7 +179,7 @@ def t5(
 
     It bounds the expected d_BL between the data and the signed measure that the estimates are before they are made
     consistent, the mass of each leaf spread evenly over its cell; s is the mean distance from a corner of a leaf to
-    its points. Levels add in quadrature, so it is about 4 times below T2. It is not a bound of a release: the signed
+    its points. Levels add in quadrature, so it is below T2, most on a line. It is not a bound of a release: the signed
     rule is no nearest-point projection, and for masses at centres the statement is false.
 
     References: T5 of docs/mathematics.md

@@ -2,8 +2,8 @@
 
 Simulated tables of k columns, epsilon = 1, add-remove, both mechanisms. Three measures: exact W1 on samples of 1,000
 rows as excess over disjoint real samples, sliced W1, and total variation of pairs of columns.
-The constant is the largest k at which one tree is clearly better, by a tenth in geometric mean over shapes, sizes and
-measures, and up to which it is never worse: at a tie the tree of columns is the more robust choice.
+The constant is the largest k up to which one tree has the smaller error, in geometric mean over shapes, sizes and
+measures.
 """
 
 import math

@@ -9,7 +9,6 @@ from peers_page import NEAR, lines
 from wide_page import MEAN, bold
 
 Row = dict[str, Any]
-CLEAR = 0.9
 """The ratio of errors at which one tree is clearly better than a tree for each column."""
 SHOWN = {"tv1": "1-way", "tv2": "2-way", "column_w1": "W1 of a column", "sliced": "sliced W1", "w1_excess": "excess W1"}
 RIVALS = {
@@ -202,19 +201,19 @@ def rates(result: Row) -> str:
 
 
 def joint_columns(means: Mapping[int, float]) -> int:
-    """Return the largest number of columns at which one tree is better by a tenth, and up to which it is never worse.
+    """Return the largest number of columns up to which one tree has the smaller error; 1 if it never has.
 
     `means` has the error of one tree over that of a tree for each column.
 
     Examples:
-        >>> joint_columns({2: 0.92, 3: 0.80, 4: 1.02, 6: 0.5}), joint_columns({2: 0.95})
+        >>> joint_columns({2: 0.92, 3: 0.80, 4: 1.02, 6: 0.5}), joint_columns({2: 1.0})
         (3, 1)
     """
     best = 1
     for columns, ratio in sorted(means.items()):
-        if ratio > 1:
+        if ratio >= 1:
             break
-        best = columns if ratio <= CLEAR else best
+        best = columns
     return best
 
 
@@ -224,8 +223,8 @@ def crossover(result: Row) -> str:
     rows = [[columns, f"{ratio:.2f}"] for columns, ratio in result["means"].items()]
     return (
         lines(["columns", "error of one tree over that of a tree for each column"], rows)
-        + f"\n\nOne tree is better by a tenth at {best} columns, and not worse at fewer. So up to {best} columns get "
-        "one tree, unless `mechanism=` says otherwise."
+        + f"\n\nOne tree has the smaller error up to {best} columns. So up to {best} columns get one tree, unless "
+        "`mechanism=` says otherwise."
     )
 
 

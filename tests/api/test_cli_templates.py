@@ -140,3 +140,14 @@ def test_an_import_says_what_is_left_to_fill_in(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "to fill in" in told
     assert f"schema edit {out}" in told
+
+
+def test_an_import_names_the_columns_without_a_type_and_those_that_are_dropped(tmp_path, capsys):
+    columns = {"pid": {"sdtype": "id"}, "mood": {"sdtype": "mood"}, "grade": {"sdtype": "ordinal"}}
+    (tmp_path / "sdv.json").write_text(json.dumps({"METADATA_SPEC_VERSION": "V2", "tables": {"t": {"columns": columns}}}))
+    assert cli.run(["schema", "import", str(tmp_path / "sdv.json")]) == 0
+    out, err = capsys.readouterr()
+    assert '[columns.mood]\ntype = "?"' in out
+    assert "ordered = true" in out
+    assert "'mood' needs a type. The sdtype 'mood'" in err
+    assert "Dropped: 'pid'" in err

@@ -209,8 +209,11 @@ def import_schema(
     from privmeasure.tables.completing import find_gaps
     from privmeasure.tables.foreign import from_file_text
 
-    text = from_file_text(read_public_text(source), source.name, table=table).to_toml()
+    draft = from_file_text(read_public_text(source), source.name, table=table)
+    text = draft.to_toml()
     deliver(text, out, overwrite=overwrite)
+    for sentence in draft.losses():
+        print(sentence, file=sys.stderr)
     if out is not None and (gaps := find_gaps(text)):
         print(f"{out} has {len(gaps)} to fill in: `privmeasure schema edit {out}` asks for them.", file=sys.stderr)
 

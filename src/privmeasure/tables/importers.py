@@ -8,11 +8,21 @@ from typing import Any
 
 from privmeasure.errors import SchemaError
 from privmeasure.tables.columns.base import TO_FILL_IN, Foreign, Sketch
+from privmeasure.tables.columns.categories import Category
 from privmeasure.tables.columns.fields import did_you_mean
 from privmeasure.tables.columns.fixed import Drop
 from privmeasure.tables.columns.kinds import COLUMN_KINDS, first_answer
 from privmeasure.tables.template import Draft
 
+READ_OFF_DATA = ("range_min", "range_max", "range_values", "range_is_nullable")
+"""What the detection of SDV reads off the data. Metadata do not say which of these a person wrote."""
+SENSITIVE = frozenset(
+    "address administrative_unit bban city company country country_code credit_card_expire credit_card_number "
+    "credit_card_provider credit_card_security_code currency_code email first_name iban ipv4_address ipv6_address job "
+    "last_name license_plate mac_address name phone_number postcode secondary_address ssn state state_abbr "
+    "street_address swift11 swift8 url user_agent_string user_name vin".split()
+)
+"""The sdtypes of SDV that may identify a person, unless `pii` is false."""
 IMPORTED = (
     "bounds of other tools\n# must be checked: some of them read ranges off the data, and these are then not public."
 )
@@ -72,9 +82,15 @@ def _frictionless_column(entry: Mapping[str, Any]) -> Sketch:
 def from_sdv(value: Mapping[str, Any], *, table: str | None = None) -> Draft:
     """Read SDV metadata, of one table or of several, of which `table` names one.
 
+    Every column is kept. Ranges and lists of values are not taken over, because SDV's detection reads them off the
+    data; a column with an unknown sdtype has its type to fill in.
+
     Examples:
-        >>> from_sdv({"columns": {"age": {"sdtype": "numerical", "range_min": 17}}}).columns
-        {'age': {'type': 'number', 'low': 17, 'high': '?'}}
+        >>> draft = from_sdv({"columns": {"age": {"sdtype": "numerical", "range_min": 17}, "sex": {"sdtype": "xyz"}}})
+        >>> draft.columns["age"]
+        {'type': 'number', 'low': '?', 'high': '?', 'nullable': '?'}
+        >>> draft.columns["sex"], draft.notes["sex"]
+        ({'type': '?'}, "The sdtype 'xyz' of SDV is unknown here.")
     """
     if "tables" in value:
         tables = value["tables"]
@@ -98,20 +114,38 @@ def from_sdv(value: Mapping[str, Any], *, table: str | None = None) -> Draft:
 
 
 def _sdv_column(entry: Mapping[str, Any]) -> Sketch:
-    kind, values, form = entry.get("sdtype"), entry.get("range_values"), entry.get("datetime_format")
+    kind, form = entry.get("sdtype"), entry.get("datetime_format")
     field = Foreign(
         f"sdv {kind}",
         entry,
-        bounds=_stated(entry, low="range_min", high="range_max"),
-        values=values if isinstance(values, list) and kind == "categorical" else None,
+        bounds={},
+        values=None,
         format={"format": form} if isinstance(form, str) else {},
-        common={"nullable": True} if entry.get("range_is_nullable") is True else {},
+        common={"nullable": TO_FILL_IN},
     )
-    return first_answer(lambda kind: kind.imported(field)) or (
-        (Drop.sketch(), f"SDV calls it {kind!r}.")
-        if entry.get("pii") is True or isinstance(kind, str)
-        else ({"type": TO_FILL_IN}, "")
-    )
+    fields, note = first_answer(lambda kind: kind.imported(field)) or _sdv_text(kind, entry.get("pii"))
+    left_out = [key for key in READ_OFF_DATA if key in entry]
+    if left_out and fields != Drop.sketch():
+        reason = (
+            f"Not taken over: {', '.join(left_out)}. SDV's detection reads them off the data, and a schema is public. "
+            "Write what may occur, from knowledge of the subject."
+        )
+        note = f"{note} {reason}".strip()
+    return fields, note
+
+
+def _sdv_text(sdtype: Any, pii: Any) -> Sketch:
+    """Begin a column whose sdtype is none of numbers, dates, categories and booleans."""
+    if sdtype == "id":
+        return Drop.sketch(), "SDV calls it 'id': it identifies rows."
+    if isinstance(sdtype, str) and sdtype in SENSITIVE:
+        if pii is False:
+            return Category.sketch("values", nullable=TO_FILL_IN), f"SDV calls it {sdtype!r}, with pii = false."
+        return Drop.sketch(), f"SDV calls it {sdtype!r}, which may identify a person."
+    if sdtype is None or sdtype == "unknown":
+        return {"type": TO_FILL_IN}, "SDV does not say what the column holds."
+    hint = " SDV marks it as personal: type = \"drop\" is likely right." if pii is True else ""
+    return {"type": TO_FILL_IN}, f"The sdtype {sdtype!r} of SDV is unknown here.{hint}"
 
 
 def _joined(relationships: Any, columns: Mapping[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -123,7 +157,7 @@ def _joined(relationships: Any, columns: Mapping[str, Any]) -> dict[tuple[str, .
             roles = {str(columns[name].get("sdtype")): name for name in columns if name in names}
             relation = f"sdv {relationship.get('type')}"
             found |= {
-                tuple(parts.values()): kind.sketch(**parts)
+                tuple(parts.values()): kind.sketch(**parts, nullable=TO_FILL_IN)
                 for kind in COLUMN_KINDS.values()
                 if (parts := kind.joined(relation, roles)) is not None
             }

@@ -57,6 +57,22 @@ class Draft:
             parts.append(f"\n{note}{table_text(name, fields)}")
         return "".join(parts)
 
+    def losses(self) -> list[str]:
+        """Return sentences that name the columns without a type, and those that are dropped.
+
+        Examples:
+            >>> Draft({"id": {"type": "drop"}, "x": {"type": "?"}}, notes={"x": "Its unit is not known."}).losses()
+            ["Column 'x' needs a type. Its unit is not known.", "Dropped: 'id'. Such a column is not in the release."]
+        """
+        types = {name: fields.get("type") for name, fields in self.columns.items()}
+        found = [
+            f"Column {name!r} needs a type. {_one_line(self.notes.get(name, ''))}".strip()
+            for name, type in types.items()
+            if type == TO_FILL_IN
+        ]
+        dropped = ", ".join(repr(name) for name, type in types.items() if type == Drop.tag() and name != self.person)
+        return [*found, f"Dropped: {dropped}. Such a column is not in the release."] if dropped else found
+
     def __repr__(self) -> str:
         """Show the file: what it says is public."""
         return self.to_toml()

@@ -119,21 +119,67 @@ SDV = {
 }
 
 
-def test_sdv_with_all_bounds():
-    columns = from_foreign(SDV).complete()
-    assert columns == {
-        "id": Drop(),
-        "age": Integer(17, 90),
-        "income": Number(0, 1e6, decimals=2, nullable=True),
-        "sex": Category(["F", "M"], nullable=True),
-        "smoker": Boolean(),
-        "born": Date(dt.date(1900, 2, 1), "2020-12-31", format="%d.%m.%Y"),
-        "seen": Datetime("2020-01-01", "2021-01-01", format="%Y-%m-%d %H:%M:%S"),
-        "ssn": Drop(),
-        "lat and lon": Place("lat", "lon"),
+def test_sdv_ranges_are_not_taken_over_because_detection_reads_them_off_the_data():
+    draft = from_foreign(SDV)
+    assert draft.columns == {
+        "id": {"type": "drop"},
+        "age": {"type": "integer", "low": "?", "high": "?", "nullable": "?"},
+        "income": {"type": "number", "low": "?", "high": "?", "decimals": 2, "nullable": "?"},
+        "sex": {"type": "category", "values": "?", "nullable": "?"},
+        "smoker": {"type": "boolean", "nullable": "?"},
+        "born": {"type": "date", "low": "?", "high": "?", "format": "%d.%m.%Y", "nullable": "?"},
+        "seen": {"type": "datetime", "low": "?", "high": "?", "format": "%Y-%m-%d %H:%M:%S", "nullable": "?"},
+        "ssn": {"type": "drop"},
+        "lat and lon": {"type": "place", "latitude": "lat", "longitude": "lon", "nullable": "?"},
     }
-    assert from_sdv(SDV, table="people").complete() == from_foreign(SDV).complete()
-    assert "some of them read ranges off the data" in from_foreign(SDV).to_toml()
+    assert from_sdv(SDV, table="people").columns == draft.columns
+    text = draft.to_toml()
+    assert "Not taken over: range_min, range_max, range_is_nullable. SDV's detection reads them off the data" in text
+    assert not any(value in text for value in ("17", "1900", "1e6", "1000000", '"F"'))
+    assert sorted(draft.notes) == ["age", "born", "id", "income", "seen", "sex", "ssn"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"sdtype": "numerical", "decimal_places": 0}, {"type": "integer", "low": "?", "high": "?", "nullable": "?"}),
+        ({"sdtype": "datetime"}, {"type": "datetime", "low": "?", "high": "?", "nullable": "?"}),
+        ({"sdtype": "categorical", "range_values": ["F", "M"]}, {"type": "category", "values": "?", "nullable": "?"}),
+        (
+            {"sdtype": "ordinal", "range_values": [1, 2, 3]},
+            {"type": "category", "values": "?", "ordered": True, "nullable": "?"},
+        ),
+        ({"sdtype": "ordinal", "high_cardinality": True}, {"type": "category", "values": "?", "ordered": True}),
+        ({"sdtype": "boolean", "range_is_nullable": False}, {"type": "boolean", "nullable": "?"}),
+        ({"sdtype": "id", "regex_format": "[0-9]{4}"}, {"type": "drop"}),
+        ({"sdtype": "latitude"}, {"type": "number", "low": -90, "high": 90, "nullable": "?"}),
+        ({"sdtype": "email", "pii": True}, {"type": "drop"}),
+        ({"sdtype": "postcode"}, {"type": "drop"}),
+        ({"sdtype": "country_code", "pii": False}, {"type": "category", "values": "?", "nullable": "?"}),
+        ({"sdtype": "unknown", "pii": True}, {"type": "?"}),
+        ({"sdtype": "isbn13", "pii": True}, {"type": "?"}),
+        ({"sdtype": "never heard of"}, {"type": "?"}),
+        ({"sdtype": ["categorical"]}, {"type": "?"}),
+        ({}, {"type": "?"}),
+    ],
+)
+def test_every_sdtype_keeps_its_column(entry, expected):
+    assert expected.items() <= from_sdv({"columns": {"a": entry}}).columns["a"].items()
+
+
+def test_columns_without_a_type_and_dropped_ones_are_named():
+    entries = {
+        "id": {"sdtype": "id"},
+        "mail": {"sdtype": "email"},
+        "age": {"sdtype": "numerical"},
+        "mood": {"sdtype": "mood"},
+        "more": {"sdtype": "unknown", "range_values": ["secret"]},
+    }
+    losses = from_sdv({"columns": entries}).losses()
+    assert losses[0] == "Column 'mood' needs a type. The sdtype 'mood' of SDV is unknown here."
+    assert losses[1].startswith("Column 'more' needs a type. SDV does not say what the column holds. Not taken over")
+    assert losses[2] == "Dropped: 'id', 'mail'. Such a column is not in the release."
+    assert "secret" not in "".join(losses)
 
 
 def test_sdv_without_ranges_lists_every_gap():
@@ -141,6 +187,7 @@ def test_sdv_without_ranges_lists_every_gap():
     with pytest.raises(SchemaError) as caught:
         from_sdv({"columns": columns}).complete()
     assert len(caught.value.problems) == 4  # the last says what to write
+    assert "nullable" in caught.value.problems[0]
 
 
 @pytest.mark.parametrize(

@@ -424,6 +424,8 @@ class Category(DataColumn, frozen=True, tag="category"):
         if field.values is not None:
             ordered = {"ordered": True} if field.entry.get("categoriesOrdered") is True else {}
             return cls.sketch(values=[v for v in field.values if v is not None], **ordered, **field.common), ""
+        if field.word == "sdv ordinal":
+            return cls.sketch("values", ordered=True, **field.common), 'Counts and scores: type = "integer".'
         if field.word not in ("frictionless string", "sdv categorical") or field.identifies:
             return None
         return cls.sketch("values", **field.common), cls.caution if field.word == "frictionless string" else ""

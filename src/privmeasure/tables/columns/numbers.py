@@ -238,7 +238,7 @@ class Number(Numeric, frozen=True, tag="number"):
     def recognized(cls, field: Foreign) -> dict[str, Any] | None:
         """Take over bounds and decimals."""
         if field.word in DEGREES:
-            return {"low": -DEGREES[field.word], "high": DEGREES[field.word]} | bounds_of(field)
+            return {"low": -DEGREES[field.word], "high": DEGREES[field.word]}
         if (
             field.word not in ("frictionless number", "sdv numerical")
             or holds_integers(field)
@@ -253,7 +253,7 @@ def holds_integers(field: Foreign) -> bool:
     """Say whether another tool's type holds whole numbers alone."""
     stored = str(field.entry.get("computer_representation", "")).lstrip("U")
     return field.word in ("frictionless integer", "frictionless year") or (
-        field.word == "sdv numerical" and stored.startswith("Int")
+        field.word == "sdv numerical" and (stored.startswith("Int") or field.entry.get("decimal_places") == 0)
     )
 
 

@@ -119,6 +119,24 @@ def test_a_semicolon_is_no_delimiter_unless_it_is_said(refused, folder, argument
     refused(arguments, 2, "Is the delimiter ';'?", "--delimiter")
 
 
+@pytest.mark.parametrize("rows", ["", f"20;F;5;{SECRET}\n", f"20,F;5;{SECRET}\n"])
+def test_a_template_is_refused_for_a_header_with_another_delimiter(folder, capsys, rows):
+    (folder / "people.csv").write_text(f"age;sex;income;name\n{rows}")
+    assert cli.run(["schema", "init", "people.csv", "-o", "new.toml"]) == 2
+    check_message(capsys.readouterr().err, "Is the delimiter ';'?", "--delimiter")
+    assert not (folder / "new.toml").exists()
+
+
+def test_a_given_delimiter_accepts_a_file_with_one_column(call, folder):
+    (folder / "one.csv").write_text("age;sex\n1\n")
+    assert '[columns."age;sex"]' in call("schema", "init", "one.csv", "--delimiter", ",")
+    assert "[columns.sex]" in call("schema", "init", "one.csv", "--delimiter", ";")
+    (folder / "one.csv").write_text("age\n1;2\n")  # a row decides nothing
+    assert "[columns.age]" in call("schema", "init", "one.csv")
+    pq.write_table(pa.table({"age;sex": [1]}), folder / "one.parquet")
+    assert '[columns."age;sex"]' in call("schema", "init", "one.parquet")
+
+
 def test_a_rule_that_cannot_be_read_is_told_before_anything_is_spent(refused, folder):
     change(folder, "format = 1", "format = 1\nnever = [\"sex = 'M' andd age > 50\"]")
     booked = ["--ledger", "book.sqlite", "--dataset", "people"]

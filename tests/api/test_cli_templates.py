@@ -144,10 +144,26 @@ def test_an_import_says_what_is_left_to_fill_in(tmp_path, capsys):
 
 def test_an_import_names_the_columns_without_a_type_and_those_that_are_dropped(tmp_path, capsys):
     columns = {"pid": {"sdtype": "id"}, "mood": {"sdtype": "mood"}, "grade": {"sdtype": "ordinal"}}
-    (tmp_path / "sdv.json").write_text(json.dumps({"METADATA_SPEC_VERSION": "V2", "tables": {"t": {"columns": columns}}}))
+    (tmp_path / "sdv.json").write_text(
+        json.dumps({"METADATA_SPEC_VERSION": "V2", "tables": {"t": {"columns": columns}}})
+    )
     assert cli.run(["schema", "import", str(tmp_path / "sdv.json")]) == 0
     out, err = capsys.readouterr()
     assert '[columns.mood]\ntype = "?"' in out
     assert "ordered = true" in out
     assert "'mood' needs a type. The sdtype 'mood'" in err
     assert "Dropped: 'pid'" in err
+
+
+def test_a_written_nullable_is_a_decision_that_the_check_does_not_ask_for_again(tmp_path, capsys):
+    text = 'format = 1\n[columns.sex]\ntype = "category"\nvalues = ["F", "M"]\n'
+
+    def warnings(schema):
+        (tmp_path / "people.toml").write_text(schema)
+        assert cli.run(["schema", "check", str(tmp_path / "people.toml"), "--json"]) == 0
+        return json.loads(capsys.readouterr().out)["warnings"]
+
+    assert warnings(f"{text}nullable = false\n") == []
+    open_ones = warnings(text)
+    assert len(open_ones) == 2
+    assert "has no unknown" in open_ones[1]

@@ -17,6 +17,15 @@ def undecided(path: Path, schema: "Schema") -> list[str]:
     return undecided_advice(schema, undecided_columns(path))
 
 
+def schema_remarks(path: Path, schema: "Schema") -> list[str]:
+    """Return what a valid schema file leaves undecided, or what in it may not be what was meant."""
+    from privmeasure.tables.advice import schema_advice, undecided_advice
+    from privmeasure.tables.toml import undecided_columns
+
+    open_ones = undecided_columns(path)
+    return [*undecided_advice(schema, open_ones), *schema_advice(schema, decided=schema.data.keys() - open_ones)]
+
+
 def missing_cells(schema: "Schema") -> list[dict[str, Any]]:
     """Return where such cells of each column go, for --json."""
     from privmeasure.tables.advice import lost_cells

@@ -96,6 +96,22 @@ def check_columns_of(data: Any, schema: "Schema", form: "TextForm") -> None:
         check_header(data, schema, form)
 
 
+def open_undeclared(data: Path, form: "TextForm") -> Any:
+    """Open a table for which there is no schema yet; no row is read.
+
+    A text file with one column is refused if the name has another delimiter in it, unless the delimiter was given.
+    """
+    from privmeasure.sources.files import open_table
+    from privmeasure.tables.suffixes import ask_for_delimiter
+
+    table = open_table(data, form)
+    question = ask_for_delimiter(table.names) if table.kind == "csv" and form.delimiter is None else ""
+    if question:
+        alone = "If the file has one column, give a delimiter that its header does not contain."
+        raise ArgumentError(f"The header of {data} names one column. {question} {alone}")
+    return table
+
+
 def check_header(data: Path, schema: "Schema", form: "TextForm") -> Any:
     """Open a table, compare its header with the schema, and return it; no row is read."""
     from privmeasure.sources.files import open_table

@@ -8,8 +8,8 @@ import typer
 
 from privmeasure.cli import options, terminal
 from privmeasure.cli.editing import edit
-from privmeasure.cli.missing import undecided
-from privmeasure.cli.opening import check_header, opened
+from privmeasure.cli.missing import schema_remarks
+from privmeasure.cli.opening import check_header, open_undeclared, opened
 from privmeasure.cli.preparing import deliver, open_schema, read_public_text
 
 if TYPE_CHECKING:
@@ -51,11 +51,10 @@ def init(
       privmeasure schema init people.csv -o template.toml
       privmeasure schema init people.csv --guess --nullable -o guessed.toml
     """
-    from privmeasure.sources.files import open_table
     from privmeasure.tables.template import template
 
     with opened(data) as path:
-        table = open_table(path, written.form())
+        table = open_undeclared(path, written.form())
     deliver(template(table.names, table.types, guess=guess, nullable=nullable), out, overwrite=overwrite)
     print(
         "Now fill in every bound and category, from knowledge of the subject. Values were not looked at: a bound that "
@@ -87,13 +86,12 @@ def check(
       privmeasure schema check people.toml --data people.csv
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.tables.advice import schema_advice
 
     declared = open_schema(schema)
     if data is not None:
         _count(data, declared, written.form(newlines_in_cells=newlines_in_cells), voice)
         return
-    remarks, digest = [*undecided(schema, declared), *schema_advice(declared)], schema_digest(declared.to_json())
+    remarks, digest = schema_remarks(schema, declared), schema_digest(declared.to_json())
     voice.answer(
         {"valid": True, "columns": list(declared.columns), "digest": digest, "warnings": remarks},
         f"{schema} is fine: {len(declared.columns)} columns, {len(declared.data)} with data.\n"

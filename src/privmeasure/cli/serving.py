@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli import failures, options, terminal
 from privmeasure.cli.booking import Booking, fit_booked
-from privmeasure.cli.missing import undecided
-from privmeasure.cli.opening import check_header, opened
+from privmeasure.cli.missing import schema_remarks, undecided
+from privmeasure.cli.opening import check_header, open_undeclared, opened
 from privmeasure.cli.outcome import save
 from privmeasure.cli.plan import SHOWN_EPSILONS, make_plan
 from privmeasure.cli.preparing import check_out, check_table_out, open_release, open_schema, write_rows
@@ -30,20 +30,16 @@ class LocalCommands:
 
     def columns(self, table: Path, form: "TextForm") -> "tuple[tuple[str, ...], Types | None]":
         """Return the names and the storage types of a table's columns; no row is read."""
-        from privmeasure.sources.files import open_table
-
         with opened(table) as place:
-            found = open_table(place, form)
+            found = open_undeclared(place, form)
         return tuple(found.names), found.types
 
     def check(self, table: Path, schema: Path, form: "TextForm") -> list[str]:
         """Compare a schema with the header of a table, and return what there is to warn of; no row is read."""
-        from privmeasure.tables.advice import schema_advice
-
         declared = open_schema(schema)
         check_header(table, declared, form)
         form.check_letters(declared)
-        return [*undecided(schema, declared), *schema_advice(declared)]
+        return schema_remarks(schema, declared)
 
     def count(self, table: Path, schema: Path, form: "TextForm") -> "ConfidentialCounts":
         """Count what a schema would change in a table. CONFIDENTIAL."""

@@ -6,7 +6,7 @@ two values of a category are at distance 1 until every one stands alone. So cate
 a table with many columns has few cuts for each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,12 +203,18 @@ def listed(names: Sequence[str], *, quoted: bool = True) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def schema_advice(schema: Schema) -> list[str]:
+def schema_advice(schema: Schema, *, decided: Collection[str] = ()) -> list[str]:
     """Return what in a valid schema may not be what was meant. It looks at the schema alone.
+
+    `decided` are the columns for which the schema file has `nullable`, true or false.
 
     Examples:
         >>> from privmeasure.tables import Category, Schema
         >>> schema_advice(Schema({"sex": Category(["F", "M"])}))
         ["column 'sex' has no unknown: any other value, and a missing one, becomes 'F'. Add unknown, or nullable."]
     """
-    return [f"column {name!r} {remark}" for name, column in schema.data.items() for remark in column.remarks()]
+    return [
+        f"column {name!r} {remark}"
+        for name, column in schema.data.items()
+        for remark in column.remarks(decided=name in decided)
+    ]

@@ -16,11 +16,11 @@ from privmeasure.tables.template import Draft
 
 READ_OFF_DATA = ("range_min", "range_max", "range_values", "range_is_nullable")
 """What the detection of SDV reads off the data. Metadata do not say which of these a person wrote."""
-SENSITIVE = frozenset(
+SENSITIVE = (
     "address administrative_unit bban city company country country_code credit_card_expire credit_card_number "
     "credit_card_provider credit_card_security_code currency_code email first_name iban ipv4_address ipv6_address job "
     "last_name license_plate mac_address name phone_number postcode secondary_address ssn state state_abbr "
-    "street_address swift11 swift8 url user_agent_string user_name vin".split()
+    "street_address swift11 swift8 url user_agent_string user_name vin"
 )
 """The sdtypes of SDV that may identify a person, unless `pii` is false."""
 IMPORTED = (
@@ -138,13 +138,13 @@ def _sdv_text(sdtype: Any, pii: Any) -> Sketch:
     """Begin a column whose sdtype is none of numbers, dates, categories and booleans."""
     if sdtype == "id":
         return Drop.sketch(), "SDV calls it 'id': it identifies rows."
-    if isinstance(sdtype, str) and sdtype in SENSITIVE:
+    if sdtype in SENSITIVE.split():
         if pii is False:
             return Category.sketch("values", nullable=TO_FILL_IN), f"SDV calls it {sdtype!r}, with pii = false."
         return Drop.sketch(), f"SDV calls it {sdtype!r}, which may identify a person."
     if sdtype is None or sdtype == "unknown":
         return {"type": TO_FILL_IN}, "SDV does not say what the column holds."
-    hint = " SDV marks it as personal: type = \"drop\" is likely right." if pii is True else ""
+    hint = ' SDV marks it as personal: type = "drop" is likely right.' if pii is True else ""
     return {"type": TO_FILL_IN}, f"The sdtype {sdtype!r} of SDV is unknown here.{hint}"
 
 

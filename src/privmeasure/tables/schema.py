@@ -32,6 +32,7 @@ from privmeasure.tables.expressions import names_in
 from privmeasure.tables.layout import Layout
 from privmeasure.tables.orders import rule_names
 from privmeasure.tables.persons import refuses_ids
+from privmeasure.tables.suffixes import ask_for_delimiter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -262,8 +263,8 @@ class Schema:
         more = len(problems) - MOST_PROBLEMS + len(missing[MOST_PROBLEMS:]) + len(extra[MOST_PROBLEMS:])
         if more > 0:
             problems[MOST_PROBLEMS:] = [f"And {more} more of the kind."]
-        if problems and len(names) == 1 and (found := [mark for mark in ",;\t|" if mark in names[0]]):
-            problems.insert(0, f"Is the delimiter {found[0]!r}? Say so, with --delimiter or delimiter=.")
+        if problems and (question := ask_for_delimiter(names)):
+            problems.insert(0, question)
         if problems:
             raise SchemaError(*problems)
 

@@ -64,6 +64,16 @@ def go_all_the_way(page, people, tmp_path):
     assert page.get("release/1/report/download").body == report.body
 
 
+def test_a_table_with_another_delimiter_is_refused_with_a_question(page, tmp_path):
+    (tmp_path / "people.csv").write_text(f"age;sex;name\n20;F;{SECRET}\n")
+    shown = page.post("table", {"path": str(tmp_path / "people.csv")})
+    assert shown.status == 422
+    assert "Is the delimiter &#39;;&#39;?" in shown.text
+    assert page.desk.table is None
+    again = page.post("table", {"path": str(tmp_path / "people.csv"), "delimiter": ";"})
+    assert again.place == f"{page.door.path}schema"
+
+
 def test_a_release_can_be_kept_where_its_owner_says(page, people, tmp_path):
     book, place = tmp_path / "book.sqlite", tmp_path / "people.release"
     page.bring(people)

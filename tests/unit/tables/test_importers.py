@@ -1,11 +1,9 @@
 """Schemas of other tools, and templates."""
 
-import datetime as dt
-
 import pytest
 
 from privmeasure.errors import SchemaError
-from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Place, Time
+from privmeasure.tables import Boolean, Category, Date, Datetime, Drop, Integer, Number, Time
 from privmeasure.tables.foreign import from_foreign
 from privmeasure.tables.importers import from_frictionless, from_sdv
 

@@ -299,8 +299,11 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
         """Where the axis lay in files of older versions; None where it lies there still."""
         return None
 
-    def remarks(self) -> list[str]:
-        """Return what in a valid declaration may not be what was meant, each as a predicate."""
+    def remarks(self, *, decided: bool = False) -> list[str]:
+        """Return what in a valid declaration may not be what was meant, each as a predicate.
+
+        `decided` says that the schema file has `nullable` for the column, so that its false is meant.
+        """
         return []
 
     def encode(self, arrays: "Sequence[pa.Array]") -> Points:

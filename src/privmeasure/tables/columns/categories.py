@@ -388,9 +388,9 @@ class Category(DataColumn, frozen=True, tag="category"):
         hint = did_you_mean(str(value), [str(v) for v in self.values[:1000]])
         raise ConditionError(f"compares {name!r} with {value!r}, which is not one of its values.{hint}")
 
-    def remarks(self) -> list[str]:
-        """Say where other values go, where that was not decided."""
-        if self.unknown is not None or self.nullable:
+    def remarks(self, *, decided: bool = False) -> list[str]:
+        """Say what other values become, if that was not decided."""
+        if decided or self.unknown is not None or self.nullable:
             return []
         gone = f"any other value, and a missing one, becomes {self.values[0]!r}"
         return [f"has no unknown: {gone}. Add unknown, or nullable."]

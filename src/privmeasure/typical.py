@@ -169,10 +169,16 @@ class _Bootstrap:
             matrix = np.column_stack([cast(Floats, columns[v.name]) for v in self.numeric])
             found["correlations", ""] = correlations(matrix)
         if self.functions:
-            given = rows if self.table is None else from_arrow(rows, self.frame)
+            given = rows if self.table is None else self._framed(rows, points)
             for name, function in self.functions.items():
                 found["functions", name] = np.array([float(function(given))])
         return found
+
+    def _framed(self, rows: Any, points: Points) -> Any:
+        """Return rows in the kind of frame that functions take, with the types that `sample` gives there."""
+        table = cast(TableRelease, self.table)
+        layout = table.schema.layout_for(self.frame, table.layout)
+        return from_arrow(rows if layout == table.layout else table.schema.decode(points, layout), self.frame)
 
     def compare(self, x: Points, y: Points, *, seed: int) -> _Distances:
         found: _Distances = {}

@@ -1,14 +1,18 @@
 """The way to a schema on the command line: guesses, imports, questions."""
 
 import builtins
+import datetime as dt
 import json
 from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli_shelf import DICTIONARY, SECRET
 
-from privmeasure import cli
-from privmeasure.tables import Schema
+from privmeasure import Synthesizer, cli
+from privmeasure.tables import Date, Integer, Schema
 from privmeasure.tables.completing import find_gaps
 from privmeasure.tables.guessing import name_lines
 
@@ -167,3 +171,17 @@ def test_a_written_nullable_is_a_decision_that_the_check_does_not_ask_for_again(
     open_ones = warnings(text)
     assert len(open_ones) == 2
     assert "has no unknown" in open_ones[1]
+
+
+def test_the_message_after_writing_says_how_pandas_reads_dates_of_parquet(tmp_path, capsys):
+    schema = Schema({"day": Date("2020-01-01", "2020-12-31"), "age": Integer(0, 9)})
+    data = pa.table({"day": [dt.date(2020, 2, 3)] * 300, "age": [3] * 300})
+    synthesizer = Synthesizer(schema, epsilon=9, neighbours="replace").fit(data)
+    synthesizer.save(tmp_path / "d.release")
+    for name, dated in [("d.parquet", True), ("d.csv", False)]:
+        assert cli.run(["sample", str(tmp_path / "d.release"), "-o", str(tmp_path / name), "-n", "20"]) == 0
+        hint = f'pd.read_parquet("{tmp_path / name}", dtype_backend="pyarrow")'
+        assert (hint in capsys.readouterr().out) == dated
+    assert pq.read_schema(tmp_path / "d.parquet").field("day").type == pa.date32()
+    read = pd.read_parquet(tmp_path / "d.parquet", dtype_backend="pyarrow")
+    assert read["day"].dt.year.eq(2020).all()

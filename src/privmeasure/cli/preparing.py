@@ -138,6 +138,20 @@ def write_rows(
         return write_table(path, tables, form, overwrite=overwrite, progress=advance, rows=expected, threads=threads)
 
 
+def dates_in_pandas(path: Path, release: Any) -> str:
+    """Return how pandas reads the dates of a Parquet file as dates, as the end of a sentence; empty if it has none."""
+    import pyarrow.types as pt
+
+    from privmeasure.tables.suffixes import kind_of
+
+    if path == STDOUT or kind_of(path) != "parquet" or not hasattr(release, "schema"):
+        return ""
+    natural, layout = release.schema.natural_types, release.layout
+    if not any(pt.is_date(type or natural[name]) for name, type in zip(layout.names, layout.types, strict=True)):
+        return ""
+    return f'; pandas reads its dates as dates with pd.read_parquet("{path}", dtype_backend="pyarrow")'
+
+
 def _tables(
     release: Any, number: int | None, seed: int | None, where: str | None, threads: int | None
 ) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options
-from privmeasure.cli.preparing import NOT_PRIVATE, STDOUT, check_table_out, open_release, write_rows
+from privmeasure.cli.preparing import NOT_PRIVATE, STDOUT, check_table_out, dates_in_pandas, open_release, write_rows
 from privmeasure.cli.terminal import Voice
 
 
@@ -53,4 +53,5 @@ def sample(
         rows_per_file=rows_per_file,
     )
     value = {"out": str(out), "rows": rows, "private": loaded.private, "warnings": warnings}
-    voice.answer(value, f"{rows:,} synthetic rows written to {out}", to_stderr=out == STDOUT)
+    words = f"{rows:,} synthetic rows written to {out}{dates_in_pandas(out, loaded)}"
+    voice.answer(value, words, to_stderr=out == STDOUT)

@@ -11,7 +11,7 @@ from privmeasure.cli.cluster import Cluster, write_by_executors
 from privmeasure.cli.missing import undecided
 from privmeasure.cli.opening import check_outside, file_behind, opened
 from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
-from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, write_rows
+from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, dates_in_pandas, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
 from privmeasure.cli.terminal import Voice
@@ -98,7 +98,8 @@ def synthesize(
     page, remarks = page_along_the_way(synthesizer.release_, report, place, shown=voice.in_words)
     files = {"out": out, "rows": made, "release": None if place is None else str(place)}
     files |= {} if page is None else {"report": str(page)}
-    words = f"{out}: {made:,} synthetic rows" + ("" if place is None else f"; the release, for more rows: {place}")
+    words = f"{out}: {made:,} synthetic rows{dates_in_pandas(Path(out), synthesizer.release_)}"
+    words += "" if place is None else f"; the release, for more rows: {place}"
     words += "" if page is None else f"; a page about it: {page}"
     show_outcome(synthesizer, files, words, cost, voice, warnings=[*warnings, *remarks], to_stderr=rows_at == STDOUT)
 

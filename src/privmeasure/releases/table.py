@@ -94,7 +94,8 @@ class TableRelease:
         """
         import pyarrow as pa
 
-        tables = list(self.batches(n, seed=seed, order=order, threads=threads, where=where))
+        layout = self.schema.layout_for(str(frame), self.layout)
+        tables = list(self._tables(layout, n, seed=seed, order=order, threads=threads, where=where))
         return from_arrow(pa.concat_tables(tables), frame)
 
     def batches(
@@ -107,6 +108,19 @@ class TableRelease:
         where: str | None = None,
     ) -> "Iterator[pa.Table]":
         """Yield the rows of `sample` as tables of at most 131,072 rows; there is at least one, which may be empty."""
+        return self._tables(self.layout, n, seed=seed, order=order, threads=threads, where=where)
+
+    def _tables(
+        self,
+        layout: Layout,
+        n: int | None,
+        *,
+        seed: int | None,
+        order: Order,
+        threads: int | None,
+        where: str | None,
+    ) -> "Iterator[pa.Table]":
+        """Yield the rows of `batches` in a layout; which rows these are does not depend on it."""
         wanted = asked(self.schema, where, types=self.storage_types)
         check_draw(n, seed, order, "rows")
         if wanted.clauses and n is not None:
@@ -124,13 +138,14 @@ class TableRelease:
                 factors=self.schema.node_domain,
             )
 
-        if not wanted.clauses:
-            return self._some(rows(n, seed, self._decoded))
-
         def met(points: Points) -> "pa.Table":
-            return self._decoded(points[wanted.holds(self.schema, points)])
+            return self.schema.decode(points[wanted.holds(self.schema, points)] if wanted.clauses else points, layout)
 
-        return self._some(rows(None, seed, met) if n is None else enough(rows, met, int(n), seed))
+        if wanted.clauses and n is not None:
+            tables = enough(rows, met, int(n), seed)
+        else:
+            tables = rows(None if wanted.clauses else n, seed, met)
+        return self._some(tables, met)
 
     def blocks(
         self, n: int | None = None, *, seed: int | None = None, order: Order = "random", threads: int | None = None
@@ -138,10 +153,10 @@ class TableRelease:
         """Yield the rows of `sample`, as every release does: see `batches`."""
         return self.batches(n, seed=seed, order=order, threads=threads)
 
-    def _some(self, tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
-        """Yield the tables, or an empty one where there is none."""
+    def _some(self, tables: "Iterator[pa.Table]", decoded: Callable[[Points], "pa.Table"]) -> "Iterator[pa.Table]":
+        """Yield the tables, or an empty one if there is none."""
         first = next(tables, None)
-        yield self._decoded(np.empty((0, self.measure.domain.width))) if first is None else first
+        yield decoded(np.empty((0, self.measure.domain.width))) if first is None else first
         yield from tables
 
     @property
@@ -149,9 +164,6 @@ class TableRelease:
         """Return the storage type of each column of data, None where it has none or several."""
         types = dict(zip(self.layout.names, self.layout.types, strict=True))
         return [types.get(name) for name in self.schema.data]
-
-    def _decoded(self, points: Points) -> "pa.Table":
-        return self.schema.decode(points, self.layout)
 
     # -------------------------------------------------------------------------------------------------------- answers
 
@@ -288,7 +300,7 @@ class TableRelease:
     def _check(self) -> None:
         """Refuse a layout that is not one of the schema, by decoding no rows at all."""
         try:
-            empty = self._decoded(np.empty((0, self.measure.domain.width)))
+            empty = self.schema.decode(np.empty((0, self.measure.domain.width)), self.layout)
             fits = tuple(empty.column_names) == self.layout.names
         except Exception:  # whatever an edited layout leads to
             fits = False

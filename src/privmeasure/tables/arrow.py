@@ -32,6 +32,14 @@ def is_text(type: "pa.DataType") -> bool:
     return bool(pt.is_string(type) or pt.is_large_string(type) or pt.is_string_view(type))
 
 
+def is_instant(type: "pa.DataType | None") -> bool:
+    """Say whether a type holds dates or dates with times, perhaps in a dictionary."""
+    import pyarrow.types as pt
+
+    plain = None if type is None else plain_type(type)
+    return plain is not None and bool(pt.is_date(plain) or pt.is_timestamp(plain))
+
+
 def is_double(type: "pa.DataType | None") -> bool:
     """Say whether every engine turns the values of a type into the same doubles: integers and floats, not decimals."""
     import pyarrow.types as pt

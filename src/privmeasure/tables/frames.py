@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privmeasure.errors import ArgumentError, DataError
-from privmeasure.tables.arrow import cast_each, is_text, unwrap
+from privmeasure.tables.arrow import cast_each, is_instant, is_text, plain_type, unwrap
 from privmeasure.tables.layout import roomy
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ def _series(column: "pa.ChunkedArray", dtype: Any) -> Any:
     import pandas as pd
     import pyarrow as pa
 
-    if dtype is None or dtype == "category":
+    if dtype is None or dtype == "category" or (is_instant(column.type) and not _holds_instants(dtype)):
         return _plain_series(column)
     if hasattr(dtype, "__from_arrow__"):
         try:
@@ -343,11 +343,18 @@ def _series(column: "pa.ChunkedArray", dtype: Any) -> Any:
         return series
 
 
+def _holds_instants(dtype: Any) -> bool:
+    """Say whether a dtype of pandas is one of dates or of dates with times."""
+    return dtype.kind == "M" or is_instant(getattr(dtype, "pyarrow_dtype", None))
+
+
 def _plain_series(column: "pa.ChunkedArray") -> Any:
-    """Return a column as pandas makes one; times of day to the microsecond, as Python has them."""
+    """Return a column as pandas makes one: dates as datetime64, times of day as Python has them, to the microsecond."""
     import pyarrow as pa
 
     column = unwrap(column)
+    if is_instant(column.type):
+        return column.cast(plain_type(column.type)).to_pandas(date_as_object=False)
     wrapped = pa.types.is_dictionary(column.type)
     plain = column.type.value_type if wrapped else column.type
     if plain != pa.time64("ns"):

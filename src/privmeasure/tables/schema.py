@@ -12,7 +12,7 @@ import numpy as np
 from privmeasure.domains import Points, Product
 from privmeasure.errors import ArgumentError, DataError, ReleaseFileError, SchemaError
 from privmeasure.notebook import html_table
-from privmeasure.tables.arrow import cast
+from privmeasure.tables.arrow import cast, is_text, plain_type
 from privmeasure.tables.columns.base import DataColumn, Types
 from privmeasure.tables.columns.derived import Derived
 from privmeasure.tables.columns.fields import ColumnError, did_you_mean
@@ -324,6 +324,17 @@ class Schema:
         if set(types) != set(cells):
             raise SchemaError("The layout has columns that the schema does not write. Make it from the same schema.")
         return pa.table({name: cells[name] for name in layout.names})
+
+    def layout_for(self, library: str, layout: Layout) -> Layout:
+        """Return the layout of rows in a kind of frame: in pandas, dates are instants even if they came as text."""
+        if library != "pandas":
+            return layout
+        instants = {name: column.instants for name, column in self.data.items() if column.instants is not None}
+
+        def shown(name: str, type: "pa.DataType | None") -> "pa.DataType | None":
+            return instants[name] if name in instants and (type is None or is_text(plain_type(type))) else type
+
+        return Layout(layout.names, tuple(map(shown, layout.names, layout.types)))
 
     def derive(self, points: Points) -> dict[str, Any]:
         """Return the values of the derived columns for some points, as `deriving` has them. No row raises."""

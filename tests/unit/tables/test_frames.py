@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from privmeasure import Synthesizer
@@ -49,6 +50,52 @@ def test_pandas_types_come_back():
     assert str(kind) == "pandas"
     assert back.dtypes.to_dict() == frame.dtypes.to_dict()
     pd.testing.assert_frame_equal(back, frame)
+
+
+DATED = {
+    "day": [dt.date(2020, 1, 2), None] * 200,
+    "text": ["03.04.2020", "05.06.2020"] * 200,
+    "when": ["2020-02-03T04:05:06", None] * 200,
+    "clock": [dt.time(1, 2, 3), dt.time(4, 5, 6)] * 200,
+}
+"""Dates in the forms that Python objects have."""
+DATED_SCHEMA = Schema(
+    {
+        "day": Date("2020-01-01", "2020-12-31", nullable=True),
+        "text": Date("2020-01-01", "2020-12-31", format="%d.%m.%Y"),
+        "when": Datetime("2020-01-01", "2021-01-01", nullable=True),
+        "clock": Time(),
+    }
+)
+
+
+def _dated_files(folder):
+    frame = pd.DataFrame(DATED)
+    frame.to_csv(folder / "d.csv", index=False)
+    pa.parquet.write_table(pa.table(DATED), folder / "d.parquet")
+    texts = frame.astype({"day": "category", "text": "str", "when": "string"})
+    return [frame, texts, frame.assign(day=pd.to_datetime(frame["day"])), folder / "d.csv", folder / "d.parquet"]
+
+
+@pytest.mark.parametrize("form", range(5), ids=["objects", "texts", "datetime64", "csv", "parquet"])
+def test_dates_in_pandas_are_datetime64_whatever_they_came_from(form, tmp_path):
+    release = Synthesizer(DATED_SCHEMA, epsilon=9, neighbours="replace").fit(_dated_files(tmp_path)[form]).release_
+    made = release.sample(60, seed=1, frame="pandas")
+    assert [made[name].dtype.kind for name in DATED] == ["M", "M", "M", "O"]
+    assert made["text"].dt.year.eq(2020).all()
+    assert made["day"].isna().any()
+    assert set(map(type, made["clock"])) == {dt.time}
+    plain = release.sample(60, seed=1)  # the same rows as Arrow has them
+    texts = plain["text"].to_pylist()
+    known = texts if isinstance(texts[0], str) else [f"{day:%d.%m.%Y}" for day in texts]
+    assert list(made["text"].dt.strftime("%d.%m.%Y")) == known
+
+
+def test_a_frame_of_arrow_types_keeps_its_dates():
+    day = pd.Series([dt.date(2020, 1, 2), None] * 200, dtype=pd.ArrowDtype(pa.date32()))
+    schema = Schema({"day": Date("2020-01-01", "2020-12-31", nullable=True)})
+    made = Synthesizer(schema, epsilon=9, neighbours="replace").fit(pd.DataFrame({"day": day})).sample(20)
+    assert made["day"].dtype == day.dtype
 
 
 def test_an_index_of_pandas_without_a_name_stays_behind_with_a_word():

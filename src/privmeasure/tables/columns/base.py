@@ -178,6 +178,11 @@ class DataColumn(AnyColumn, frozen=True, kw_only=True, dict=True):  # room for c
         raise NotImplementedError
 
     @property
+    def instants(self) -> "pa.DataType | None":
+        """The timestamp type in which pandas holds the values; None if they are neither dates nor dates with times."""
+        return None
+
+    @property
     def decimal_marks(self) -> bool:
         """Whether texts of the column are numbers, which a file may write with a decimal comma."""
         return False

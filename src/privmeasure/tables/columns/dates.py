@@ -66,6 +66,13 @@ class Date(DataColumn, frozen=True, tag="date"):
 
         return (pa.date32(),) if self.format is None else (pa.string(),)
 
+    @property
+    def instants(self) -> "pa.DataType":
+        """Midnights, in the coarsest unit that both Parquet and pandas have."""
+        import pyarrow as pa
+
+        return pa.timestamp("ms")
+
     def refuses(self, type: "pa.DataType") -> str | None:
         """Refuse numbers, times of day and the like."""
         return clock.refuses(type, "dates", "date timestamp")

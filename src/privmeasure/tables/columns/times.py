@@ -94,13 +94,17 @@ class Datetime(DataColumn, frozen=True, tag="datetime"):
 
     @property
     def natural(self) -> "tuple[pa.DataType, ...]":
-        """Timestamps as fine as the resolution, in the declared zone; text where a format is declared."""
+        """Timestamps, or text where a format is declared."""
         import pyarrow as pa
 
-        if self.format is not None:
-            return (pa.string(),)
-        zone = self.timezone or (None if self.low.tzinfo is None else "UTC")
-        return (pa.timestamp(self._written_unit, zone),)
+        return (self.instants,) if self.format is None else (pa.string(),)
+
+    @property
+    def instants(self) -> "pa.DataType":
+        """Timestamps as fine as the resolution, in the declared zone."""
+        import pyarrow as pa
+
+        return pa.timestamp(self._written_unit, self.timezone or (None if self.low.tzinfo is None else "UTC"))
 
     @property
     def _written_unit(self) -> str:

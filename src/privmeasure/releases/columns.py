@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.compiled import MOST_PLAIN
-from privmeasure.conditions.orders import AnyFact, ColumnOrder
+from privmeasure.conditions.orders import AnyFact, ColumnOrder, factors_of
 from privmeasure.conditions.sets import Condition, Fact
 from privmeasure.domains import Bools, Domain, Floats, Points, Product, write_domain
 from privmeasure.domains.own import tell_how_to_load
@@ -23,6 +23,7 @@ from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.hints import hinted
 from privmeasure.model.agreements import Agreements
 from privmeasure.model.graph import Model
+from privmeasure.model.independence import independent_columns
 from privmeasure.model.pairs import Pair, mutual_information, pair_table
 from privmeasure.model.ranks import Groups
 from privmeasure.notebook import html_words
@@ -315,6 +316,19 @@ class ColumnsMeasure:
         It is about the groups of values in which a pair was measured, and noise may make some of it.
         """
         return tuple((p.first, p.second, mutual_information(self._consistent(p))) for p in self.pairs)
+
+    @cached_property
+    def standing_alone(self) -> tuple[int, ...]:
+        """The columns that depend on no other one in the model, or by no more than noise explains.
+
+        See `model.independence`. Groups, columns with one value and columns that a fact compares are not named.
+        """
+        varied = [j for j, column in enumerate(self.plan.columns) if column.depth > 0]
+        if len(varied) < 2:
+            return ()
+        joined = [factors_of(fact) for fact in self.facts]
+        alone = independent_columns(self.model, self.pairs, self.agreements, joined)
+        return tuple(j for j in varied if j in alone and not isinstance(self.domain.factors[j], Product))
 
     def to_frame(self) -> Any:
         """Return the released columns as a pyarrow table: column, cell, mass, lowest and highest value."""

@@ -14,6 +14,7 @@ from privmeasure.mechanisms.base import Mechanism, presentable
 from privmeasure.mechanisms.pmm import MAX_CELLS
 from privmeasure.noise.entropy import Key
 from privmeasure.notebook import html_table
+from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
 from privmeasure.plans.promise import Promise
 from privmeasure.plans.recipe import DEFAULT
@@ -260,6 +261,24 @@ class Synthesizer:
         asked = self._asked
         promises = [Privacy(asked.epsilon, asked.neighbours, k, asked.person, asked.delta) for k in most]
         return [self._changed(privacy=promise).plan(rows) for promise in promises]
+
+    def independent_groups(self, rows: int, *, delta: Any = None) -> int:
+        """Return into how many groups without links the columns of a plan fall: 1 if all are linked.
+
+        `delta` asks for the plan with another delta. Public values alone.
+
+        Examples:
+            >>> import privmeasure as pm
+            >>> schema = pm.Schema({f"x{i}": pm.Boolean() for i in range(20)})
+            >>> synth = pm.Synthesizer(schema, epsilon=1, neighbours="add-remove")
+            >>> synth.independent_groups(3000), synth.independent_groups(3000, delta="1e-6")
+            (12, 9)
+        """
+        asked = self._asked
+        wanted = asked.delta if delta is None else delta
+        promise = Privacy(asked.epsilon, asked.neighbours, asked.rows_per_person, asked.person, wanted)
+        plan = self._changed(privacy=promise).plan(rows)
+        return plan.parts if isinstance(plan, ColumnPlan) else 1
 
     def epsilon_for(self, *, w1: float, rows: int) -> float:
         """Return the smallest epsilon, to two digits, that guarantees an expected W1 distance for a number of rows.

@@ -39,12 +39,13 @@ def inspect(
       privmeasure inspect people.release --json --no-certificate
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.tables.advice import resolutions
+    from privmeasure.tables.advice import resolutions, standing_alone_advice
 
     loaded = open_release(release)
     schema = getattr(loaded, "schema", None)  # releases of points, made in Python, have none
     columns = [] if schema is None else resolutions(schema, loaded.plan)
     pairs = [] if schema is None else loaded.pair_information()
+    alone = [] if schema is None else loaded.standing_alone
     certified = None if certificate is False else _certificate(loaded, quick=not certificate, shown=voice.in_words)
     digest = None if schema is None else schema_digest(schema.to_json())
     if voice.json:
@@ -59,6 +60,7 @@ def inspect(
                 "certificate": None if certified is None else certified.to_json(),
                 "columns": [column.to_json() | _use(column, certified) for column in columns],
                 "pairs": [{"columns": [one, two], "bits": bits} for one, two, bits in pairs],
+                "standing_alone": alone,
                 "schema": None if schema is None else schema.to_json(),
             }
         )
@@ -74,6 +76,8 @@ def inspect(
     if columns and voice.in_words:
         _show_columns(columns, certified, joint=loaded.plan.joint)
         _show_pairs(pairs)
+        for sentence in [] if schema is None else standing_alone_advice(schema, loaded.plan, alone):
+            print(sentence)
 
 
 NOTHING_SHARED = (

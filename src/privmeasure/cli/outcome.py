@@ -33,21 +33,25 @@ def show_outcome(
 
     And where missing cells went, which the schema alone tells.
     """
-    from privmeasure.tables.advice import advice
+    from privmeasure.tables.advice import advice, standing_alone_advice
 
     with _said(written, cost):
         plan, choice, schema = synthesizer.plan_, synthesizer.choice, synthesizer.schema
         if schema is not None:
             warnings = [*warnings, *advice(schema, plan)]
+        alone = [] if schema is None else synthesizer.release_.standing_alone
         if voice.json:
             made = {"id": synthesizer.release_id, "plan": plan.to_json(), "choice": choice, "guarantee": plan.guarantee}
-            gaps = {} if schema is None else {"missing_cells": missing_cells(schema)}
+            gaps = {} if schema is None else {"missing_cells": missing_cells(schema), "standing_alone": alone}
             emit(written | made | cost.to_json() | gaps | {"warnings": warnings})
             return
         if schema is not None:
             show_missing_cells(schema, voice, to_stderr=to_stderr)
         voice.warn(*warnings)
-        how = f"{plan}\nchosen     {plan.mechanism!r}: {choice}"
+        how = "\n".join(
+            [f"{plan}\nchosen     {plan.mechanism!r}: {choice}"]
+            + ([] if schema is None else standing_alone_advice(schema, plan, alone))
+        )
         voice.tell(f"{how}\nwritten    {words}\nspent      {cost.words()}", to_stderr=to_stderr)
 
 

@@ -62,6 +62,7 @@ def plan(
         "choice": synthesizer.choice,
         "guarantee": planned.guarantee,
         "vacuous": planned.vacuous,
+        "independent_groups": synthesizer.independent_groups(rows),
         "columns": [column.to_json() for column in resolved],
         "missing_cells": missing_cells(declared),
         "warnings": warnings,
@@ -98,8 +99,20 @@ def make_plan(
 
     declared, synthesizer = promise(asked, chosen)
     planned = synthesizer.plan(rows)
-    warnings = [*advice(declared, planned), *undecided(asked.schema, declared)]
+    warnings = [*_independent_groups(synthesizer, planned), *advice(declared, planned)]
+    warnings += undecided(asked.schema, declared)
     return declared, synthesizer, planned, resolutions(declared, planned), warnings
+
+
+def _independent_groups(synthesizer: "Synthesizer", plan: "Promise") -> list[str]:
+    """Say how many groups of columns will be independent, and how many with a delta."""
+    from privmeasure.tables.advice import USUAL_DELTA, independent_groups_advice
+
+    groups = synthesizer.independent_groups(plan.rows)
+    asked = groups > 1 and not plan.privacy.delta
+    return independent_groups_advice(
+        groups, synthesizer.independent_groups(plan.rows, delta=USUAL_DELTA) if asked else None
+    )
 
 
 def _write_page(

@@ -88,7 +88,7 @@ class LocalCommands:
     def spend(self, order: "SpendOrder") -> "Outcome":
         """Spend epsilon, once, booked in the ledger, and save the release."""
         from privmeasure.app.commands import Outcome
-        from privmeasure.tables.advice import advice
+        from privmeasure.tables.advice import advice, standing_alone_advice
 
         declared, synthesizer = promise(*_typed(order.schema, order.terms))
         _check_release_place(order)
@@ -102,7 +102,11 @@ class LocalCommands:
             plan=str(plan),
             choice=f"{plan.mechanism}: {synthesizer.choice}",
             rows=plan.rows,
-            warnings=[*warnings, *advice(declared, plan)],
+            warnings=[
+                *standing_alone_advice(declared, plan, synthesizer.release_.standing_alone),
+                *warnings,
+                *advice(declared, plan),
+            ],
         )
 
     def report(self, release: Path, page: Path) -> list[str]:

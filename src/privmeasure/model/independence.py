@@ -12,14 +12,13 @@ import numpy as np
 
 from privmeasure.domains import Floats
 from privmeasure.model.agreements import Agreements
-from privmeasure.model.graph import Model
 from privmeasure.model.pairs import Pair
 from privmeasure.noise.law import facts_of
 from privmeasure.rounding import TINY
 
 CHANCE = 0.05
 """The probability that an independent column with links is not recognized."""
-DRAWS = 200
+DRAWS = 400
 """Simulated links for each measured one."""
 DRAWN_CELLS, MIN_DRAWS = 1 << 18, 25
 """Cells that are simulated for each table. Large tables have fewer draws, each used several times."""
@@ -31,27 +30,6 @@ STEPS = 12
 """Of the power iteration for the largest singular value."""
 Columns = tuple[int, int]
 """Two columns, by their numbers."""
-
-
-def independent_columns(
-    model: Model, pairs: Sequence[Pair], agreements: Agreements | None, joined: Collection[Columns]
-) -> tuple[int, ...]:
-    """Return the columns of a model that no link joins, and that are not among those `joined` by something else.
-
-    Links whose table in the model was shrunk to independence show nothing.
-
-    Guarantee:  privacy  reads released values alone
-    """
-    dependent = {(i, j) for i, j, strength in model.strengths() if strength > NOTHING * model.margins[i].sum()}
-    tables = {(pair.first, pair.second): pair for pair in pairs}
-    links = {
-        columns: table_scores(pair, *(model.margins[c] for c in columns))
-        for columns, pair in tables.items()
-        if columns in dependent
-    }
-    if agreements is not None:
-        links |= agreement_scores(agreements, model.margins, tables, dependent)
-    return unlinked(len(model.margins), links, joined)
 
 
 def unlinked(count: int, links: Mapping[Columns, Floats], joined: Collection[Columns] = ()) -> tuple[int, ...]:
@@ -79,6 +57,18 @@ def _is_linked(column: int, links: Mapping[Columns, Floats]) -> bool:
     return bool(largest[0] > np.quantile(largest[1:], 1 - CHANCE, method="higher"))
 
 
+def depends(table: Floats) -> bool:
+    """Say whether a table of the model is more than its margins: it may have been shrunk to independence.
+
+    Examples:
+        >>> depends(np.outer([0.1, 0.3], [0.5, 0.7])), depends(np.eye(2))
+        (False, True)
+    """
+    total = float(table.sum())
+    independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(total, TINY)
+    return float(np.abs(table - independent).sum()) > NOTHING * total
+
+
 def table_scores(pair: Pair, first_margin: Floats, second_margin: Floats) -> Floats:
     """Return the score of a measured table, and those of simulated tables of independent columns.
 
@@ -94,7 +84,7 @@ def table_scores(pair: Pair, first_margin: Floats, second_margin: Floats) -> Flo
         np.bincount(groups, weights=margin) / max(float(margin.sum()), TINY)
         for groups, margin in ((pair.first_groups, first_margin), (pair.second_groups, second_margin))
     )
-    rng, cells = np.random.default_rng(SEED), pair.noisy.size
+    rng, cells = np.random.default_rng((SEED, pair.first, pair.second)), pair.noisy.size  # links differ by chance
     draws = int(np.clip(DRAWN_CELLS // cells, MIN_DRAWS, DRAWS))
     noise = facts_of(pair.law, pair.scale).simulated(rng, draws * cells).reshape(draws, *pair.noisy.shape)
     independent = total * np.outer(rows, columns)

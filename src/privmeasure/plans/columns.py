@@ -363,7 +363,7 @@ class ColumnPlan:
                 f"           and {single} with a single value, which {'costs' if single == 1 else 'cost'} nothing"
             )
         if self.parts > 1:
-            lines.append(f"           few rows buy part of a tree: columns fall into {self.parts} independent parts")
+            lines.append(f"           too few rows to link all columns: {self.parts} groups are independent")
         if self.size_budget:
             lines.append(f"measured   {'the number of rows':<18}  {self.privacy.unit} {float(self.size_budget):<7.4g}")
         if each:

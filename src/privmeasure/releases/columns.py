@@ -23,7 +23,7 @@ from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.hints import hinted
 from privmeasure.model.agreements import Agreements
 from privmeasure.model.graph import Model
-from privmeasure.model.independence import independent_columns
+from privmeasure.model.independence import agreement_scores, depends, table_scores, unlinked
 from privmeasure.model.pairs import Pair, mutual_information, pair_table
 from privmeasure.model.ranks import Groups
 from privmeasure.notebook import html_words
@@ -326,8 +326,17 @@ class ColumnsMeasure:
         varied = [j for j, column in enumerate(self.plan.columns) if column.depth > 0]
         if len(varied) < 2:
             return ()
-        joined = [factors_of(fact) for fact in self.facts]
-        alone = independent_columns(self.model, self.pairs, self.agreements, joined)
+        margins = self._maker.margins
+        links = {
+            (pair.first, pair.second): table_scores(pair, margins[pair.first], margins[pair.second])
+            for pair in self.pairs
+            if depends(self._consistent(pair))
+        }
+        if self.agreements is not None:
+            measured = {(pair.first, pair.second) for pair in self.pairs}
+            followed = {(i, j) for i, j, _ in self.model.strengths()}
+            links |= agreement_scores(self.agreements, margins, measured, followed)
+        alone = unlinked(len(margins), links, [factors_of(fact) for fact in self.facts])
         return tuple(j for j in varied if j in alone and not isinstance(self.domain.factors[j], Product))
 
     def to_frame(self) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from privmeasure.conditions.orders import AnyFact
 from privmeasure.domains import Points
-from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
+from privmeasure.errors import ArgumentError, NoRowsError, PrivmeasureError, ReleaseFileError
 from privmeasure.hints import hinted
 from privmeasure.notebook import html_words
 from privmeasure.origin import Origin
@@ -23,6 +23,7 @@ from privmeasure.releases import files
 from privmeasure.releases.base import Measure, Order
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.choosing import enough
+from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.sampling import check_draw
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.columns.fields import did_you_mean
@@ -242,6 +243,19 @@ class TableRelease:
         names = [" and ".join(node) for node in self.schema.nodes]
         found = [(names[one], names[two], bits) for one, two, bits in self.measure.pair_information()]
         return sorted(found, key=lambda pair: -pair[2])
+
+    @property
+    def standing_alone(self) -> list[str]:
+        """The columns that depend on no other one in the rows, or by no more than noise explains.
+
+        A model that is trained on the rows cannot predict them. Only a release of columns has any, and only if rows can
+        be drawn: see `ColumnsMeasure.standing_alone`.
+        """
+        try:
+            found = self.measure.standing_alone if isinstance(self.measure, ColumnsMeasure) else ()
+        except NoRowsError:  # facts leave no row; `sample` says so
+            found = ()
+        return [self.schema.nodes[j][0] for j in found]
 
     def to_frame(self) -> "pa.Table":
         """Return the measure as a pyarrow table of cells; see `CellMeasure.to_frame`."""

@@ -15,6 +15,7 @@ from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import Band, TypicalError
 from privmeasure.report.canvas import percent, short
 from privmeasure.report.promises import PRESENCE, VALUES, ColumnPromise, beliefs
+from privmeasure.tables.advice import standing_alone_advice
 from privmeasure.tables.variables import Variable
 
 WEAK_ABOVE = 4
@@ -176,6 +177,8 @@ def what_is_lost(
     noise = rows_of_noise(plan)
     texts.append(f"Small groups: a count of rows has noise of about ± {noise:,}. What rests on fewer rows is lost.")
     if not plan.joint:
+        schema = getattr(release, "schema", None)
+        texts += [] if schema is None else standing_alone_advice(schema, plan, release.standing_alone)
         texts.append(
             "Patterns of three columns and more, and of pairs that were not measured, are not promised at all."
         )

@@ -15,6 +15,9 @@ from privmeasure.plans.promise import Promise
 from privmeasure.tables.columns.base import MISSING, DataColumn
 from privmeasure.tables.schema import Schema
 
+USUAL_DELTA = "1e-6"
+"""The delta that advice mentions."""
+
 
 @dataclass(frozen=True, slots=True)
 class LostCells:
@@ -152,6 +155,46 @@ def advice(schema: Schema, plan: Promise) -> list[str]:
             "(weight = 0.1), an order or a taxonomy, leave some out with --columns, or use --mechanism columns."
         )
     return warnings + facts
+
+
+def standing_alone_advice(schema: Schema, plan: Promise, names: Sequence[str]) -> list[str]:
+    """Say which columns of a release depend on no other one, and what would join them.
+
+    Examples:
+        >>> from privmeasure import Synthesizer
+        >>> from privmeasure.tables import Boolean
+        >>> schema = Schema({"died": Boolean()})
+        >>> plan = Synthesizer(schema, epsilon=1, neighbours="add-remove").plan(500)
+        >>> standing_alone_advice(schema, plan, ["died"])[0][:67]
+        "These columns stand alone: 'died'. In this release they depend on n"
+    """
+    if not names:
+        return []
+    ways = [] if set(names) <= set(schema.target) else ["a target in the schema, for a column that people will predict"]
+    ways += ["fewer columns", "more epsilon"] + ([] if plan.privacy.delta else [f"a delta of {USUAL_DELTA}"])
+    return [
+        f"These columns stand alone: {', '.join(map(repr, names))}. In this release they depend on no other column by "
+        "more than noise explains, so a model that is trained on the rows cannot predict them. What would join them in "
+        f"another release: {'; '.join(ways)}."
+    ]
+
+
+def independent_groups_advice(groups: int, with_delta: int | None) -> list[str]:
+    """Say into how many groups without links the columns of a plan fall, and into how many with a delta.
+
+    Examples:
+        >>> independent_groups_advice(12, 4)[0][:84]
+        '12 groups of columns will be independent: too few rows to link all columns. With a d'
+        >>> independent_groups_advice(1, 1)
+        []
+    """
+    if groups < 2:
+        return []
+    other = "" if with_delta is None else f" With a delta of {USUAL_DELTA} there are {with_delta}."
+    return [
+        f"{groups} groups of columns will be independent: too few rows to link all columns.{other} A target in the "
+        "schema, fewer columns or more epsilon link more of them."
+    ]
 
 
 def _large_delta(plan: Promise) -> list[str]:

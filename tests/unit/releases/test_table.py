@@ -375,3 +375,52 @@ def test_a_sample_is_near_the_released_columns():
     assert pc.min(synthesizer.sample(200, where="a >= 0.5")["a"]).as_py() >= 0.5
     with pytest.raises(pm.PrivmeasureError, match="joint distribution"):
         synthesizer.epsilon_for(w1=0.1, rows=4000)
+
+
+# ------------------------------------------------------------------------------------------ columns that stand alone
+
+MOODS = ["good", "bad", "mixed"]
+
+
+def _moods(n=3000):
+    """Three columns that nearly agree, and three that have nothing to do with any other."""
+    rng = np.random.default_rng(5)
+    mood = rng.integers(0, 3, n)
+    near = [np.where(rng.random(n) < 0.9, mood, rng.integers(0, 3, n)) for _ in range(3)]
+    far = [rng.integers(0, 3, n) for _ in range(3)]
+    names = ["near0", "near1", "near2", "far0", "far1", "far2"]
+    return pa.table({name: np.array(MOODS)[cells] for name, cells in zip(names, near + far, strict=True)})
+
+
+def _moods_release(seed=1, *, epsilon=4, **schema):
+    columns = {name: Category(MOODS) for name in _moods(1).column_names}
+    synthesizer = pm.Synthesizer(Schema(columns, **schema), epsilon=epsilon, neighbours="add-remove")
+    return synthesizer.fit(_moods(), insecure_seed=seed).release_
+
+
+def test_independent_columns_stand_alone_and_dependent_ones_never(tmp_path):
+    found = [_moods_release(seed).standing_alone for seed in range(10)]
+    assert not any(name.startswith("near") for names in found for name in names)
+    assert sum(map(len, found)) >= 24  # of 30, most of them linked on paper
+    release = _moods_release()
+    release.save(tmp_path / "moods.release")
+    assert load(tmp_path / "moods.release").standing_alone == release.standing_alone
+
+
+def test_columns_that_a_rule_or_a_group_joins_do_not_stand_alone():
+    assert {"far0", "far1"} <= set(_moods_release(3).standing_alone)
+    ruled = _moods_release(3, never=["far0 = 'good' and far1 = 'bad'"]).standing_alone
+    assert not {"far0", "far1"} & set(ruled)
+    grouped = _moods_release(3, groups=[("far0", "far1")]).standing_alone
+    assert not {"far0", "far1"} & set(grouped)
+
+
+def test_little_epsilon_leaves_columns_alone_whatever_they_have_to_do_with_each_other():
+    release = _moods_release(epsilon=0.01)
+    assert len(release.standing_alone) >= release.plan.parts - 1 > 0
+
+
+def test_a_release_of_one_tree_has_no_columns_that_stand_alone():
+    schema = Schema({"a": Boolean(), "b": Boolean()})
+    data = pa.table({"a": [True, False] * 200, "b": [True, True, False, False] * 100})
+    assert pm.Synthesizer(schema, epsilon=1, neighbours="replace").fit(data).release_.standing_alone == []

@@ -17,7 +17,7 @@ from privmeasure.tables.texts import TextForm
 NAMES = [f"answer{i}" for i in range(20)]
 ROWS = 3000
 SPEND = ["--schema", "answers.toml", "--epsilon", "1", "--neighbours", "add-remove"]
-"""So little that no tree of pairs can be bought: some columns have no pair, and stand alone whatever the noise is."""
+"""Too little to link all columns: some have no pair, and stand alone whatever the noise is."""
 
 
 @pytest.fixture

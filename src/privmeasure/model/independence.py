@@ -16,32 +16,32 @@ from privmeasure.model.pairs import Pair
 from privmeasure.noise.law import facts_of
 from privmeasure.rounding import TINY
 
-CHANCE = 0.05
+FALSE_LINKS = 0.05
 """The probability that an independent column with links is not recognized."""
-DRAWS = 400
+SIMULATED_LINKS = 400
 """Simulated links for each measured one."""
 DRAWN_CELLS, MIN_DRAWS = 1 << 18, 25
 """Cells that are simulated for each table. Large tables have fewer draws, each used several times."""
 SEED = 0
 """Of the simulation: fixed and public, so that a release always names the same columns."""
-NOTHING = 1e-9
+INDEPENDENT_UP_TO = 1e-9
 """The share of rows in the wrong cells up to which a table of the model is independent: rounding."""
-STEPS = 12
+SINGULAR_STEPS = 12
 """Of the power iteration for the largest singular value."""
-Columns = tuple[int, int]
+Link = tuple[int, int]
 """Two columns, by their numbers."""
 
 
-def unlinked(count: int, links: Mapping[Columns, Floats], joined: Collection[Columns] = ()) -> tuple[int, ...]:
+def unlinked(count: int, links: Mapping[Link, Floats], joined: Collection[Link] = ()) -> tuple[int, ...]:
     """Return the columns of which no link shows more than the links of an independent column do.
 
-    `links` have scores of the same scale: the measured one first, then `DRAWS` simulated ones. Those of one column are
+    `links` have scores of the same scale: the measured one first, then `SIMULATED_LINKS` simulated ones. Those of one column are
     judged together, by their largest score. `joined` are columns that depend on each other whatever was measured.
 
-    Guarantee:  accuracy  an independent column is named with probability about 1 - CHANCE
+    Guarantee:  accuracy  an independent column is named with probability about 1 - FALSE_LINKS
 
     Examples:
-        >>> simulated = np.linspace(0, 1, DRAWS)
+        >>> simulated = np.linspace(0, 1, SIMULATED_LINKS)
         >>> unlinked(4, {(0, 1): np.array([2.0, *simulated]), (1, 2): np.array([0.5, *simulated])})
         (2, 3)
     """
@@ -49,12 +49,12 @@ def unlinked(count: int, links: Mapping[Columns, Floats], joined: Collection[Col
     return tuple(c for c in range(count) if c not in bound and not _is_linked(c, links))
 
 
-def _is_linked(column: int, links: Mapping[Columns, Floats]) -> bool:
+def _is_linked(column: int, links: Mapping[Link, Floats]) -> bool:
     scores = [score for columns, score in links.items() if column in columns]
     if not scores:
         return False
     largest = np.max(scores, axis=0)
-    return bool(largest[0] > np.quantile(largest[1:], 1 - CHANCE, method="higher"))
+    return bool(largest[0] > np.quantile(largest[1:], 1 - FALSE_LINKS, method="higher"))
 
 
 def depends(table: Floats) -> bool:
@@ -66,7 +66,7 @@ def depends(table: Floats) -> bool:
     """
     total = float(table.sum())
     independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(total, TINY)
-    return float(np.abs(table - independent).sum()) > NOTHING * total
+    return float(np.abs(table - independent).sum()) > INDEPENDENT_UP_TO * total
 
 
 def table_scores(pair: Pair, first_margin: Floats, second_margin: Floats) -> Floats:
@@ -85,7 +85,7 @@ def table_scores(pair: Pair, first_margin: Floats, second_margin: Floats) -> Flo
         for groups, margin in ((pair.first_groups, first_margin), (pair.second_groups, second_margin))
     )
     rng, cells = np.random.default_rng((SEED, pair.first, pair.second)), pair.noisy.size  # links differ by chance
-    draws = int(np.clip(DRAWN_CELLS // cells, MIN_DRAWS, DRAWS))
+    draws = int(np.clip(DRAWN_CELLS // cells, MIN_DRAWS, SIMULATED_LINKS))
     noise = facts_of(pair.law, pair.scale).simulated(rng, draws * cells).reshape(draws, *pair.noisy.shape)
     independent = total * np.outer(rows, columns)
     off = np.concatenate([(pair.noisy - independent)[np.newaxis], noise + _scatter(rows, columns, total, draws, rng)])
@@ -95,7 +95,7 @@ def table_scores(pair: Pair, first_margin: Floats, second_margin: Floats) -> Flo
     sizes = np.stack([_largest_singular_value(off, rng), np.sqrt(np.square(off).sum(axis=(1, 2)))])
     middle, spread = sizes[:, 1:].mean(axis=1, keepdims=True), sizes[:, 1:].std(axis=1, keepdims=True)
     scores = ((sizes - middle) / np.maximum(spread, TINY)).max(axis=0)
-    return np.concatenate([scores[:1], np.resize(scores[1:], DRAWS)])
+    return np.concatenate([scores[:1], np.resize(scores[1:], SIMULATED_LINKS)])
 
 
 def _scatter(rows: Floats, columns: Floats, total: float, draws: int, rng: np.random.Generator) -> Floats:
@@ -114,15 +114,15 @@ def _largest_singular_value(matrices: Floats, rng: np.random.Generator) -> Float
     """Return about the largest singular value of each matrix, by power iteration from one random start."""
     vectors = np.broadcast_to(rng.standard_normal(matrices.shape[2]), matrices.shape[::2])[:, :, np.newaxis]
     across = matrices.transpose(0, 2, 1)
-    for _ in range(STEPS):
+    for _ in range(SINGULAR_STEPS):
         vectors = across @ (matrices @ vectors)
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), TINY)
     return np.asarray(np.linalg.norm(matrices @ vectors, axis=(1, 2)), np.float64)
 
 
 def agreement_scores(
-    agreements: Agreements, margins: Sequence[Floats], tables: Collection[Columns], followed: Collection[Columns]
-) -> dict[Columns, Floats]:
+    agreements: Agreements, margins: Sequence[Floats], tables: Collection[Link], followed: Collection[Link]
+) -> dict[Link, Floats]:
     """Return the scores of the sign correlations of columns without a table; those not followed show nothing."""
     rng, total = np.random.default_rng(SEED), float(margins[0].sum())
     leans = [
@@ -132,7 +132,7 @@ def agreement_scores(
     middle, spread = math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi)  # of the size of a standard normal number
     found = {}
     for (i, j), noisy in zip(agreements.names, agreements.noisy.tolist(), strict=True):
-        simulated = np.abs(rng.standard_normal(DRAWS))
+        simulated = np.abs(rng.standard_normal(SIMULATED_LINKS))
         if (i, j) not in tables:
             chance = total * (1 - leans[i] ** 2) * (1 - leans[j] ** 2)
             size = abs(noisy - total * leans[i] * leans[j]) / math.sqrt(max(agreements.variance + chance, TINY))

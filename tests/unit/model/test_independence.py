@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from privmeasure.model.agreements import Agreements
-from privmeasure.model.independence import DRAWS, agreement_scores, depends, table_scores, unlinked
+from privmeasure.model.independence import SIMULATED_LINKS, agreement_scores, depends, table_scores, unlinked
 from privmeasure.model.pairs import Pair
 from privmeasure.noise.law import GAUSSIAN, LAPLACE, LawName, facts_of
 
@@ -76,7 +76,7 @@ def test_sign_correlations_link_columns_if_the_model_follows_them() -> None:
     assert set(scores) == {(0, 1), (0, 2)}
     assert scores[0, 1][0] > 10
     assert scores[0, 2][0] == -np.inf
-    assert scores[0, 1].shape == (DRAWS + 1,)
+    assert scores[0, 1].shape == (SIMULATED_LINKS + 1,)
     assert unlinked(3, scores) == (2,)
     assert unlinked(3, agreement_scores(agreements, margins, tables=(), followed=())) == (0, 1, 2)
 

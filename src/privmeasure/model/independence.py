@@ -35,8 +35,9 @@ Link = tuple[int, int]
 def unlinked(count: int, links: Mapping[Link, Floats], joined: Collection[Link] = ()) -> tuple[int, ...]:
     """Return the columns of which no link shows more than the links of an independent column do.
 
-    `links` have scores of the same scale: the measured one first, then `SIMULATED_LINKS` simulated ones. Those of one column are
-    judged together, by their largest score. `joined` are columns that depend on each other whatever was measured.
+    `links` have scores of the same scale: the measured one first, then `SIMULATED_LINKS` simulated ones. Those of one
+    column are judged together, by their largest score. `joined` are columns that depend on each other whatever was
+    measured.
 
     Guarantee:  accuracy  an independent column is named with probability about 1 - FALSE_LINKS
 

@@ -48,11 +48,10 @@ def show_outcome(
         if schema is not None:
             show_missing_cells(schema, voice, to_stderr=to_stderr)
         voice.warn(*warnings)
-        how = "\n".join(
-            [f"{plan}\nchosen     {plan.mechanism!r}: {choice}"]
-            + ([] if schema is None else standing_alone_advice(schema, plan, alone))
-        )
+        how = f"{plan}\nchosen     {plan.mechanism!r}: {choice}"
         voice.tell(f"{how}\nwritten    {words}\nspent      {cost.words()}", to_stderr=to_stderr)
+        for sentence in [] if schema is None else standing_alone_advice(schema, plan, alone):
+            voice.tell(sentence, to_stderr=to_stderr)
 
 
 @contextmanager

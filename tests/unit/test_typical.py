@@ -177,3 +177,13 @@ def test_bands_and_spreads():
     assert (Band(2.0, 0.5).low, Band(2.0, 0.5).high) == (1.5, 2.5)
     assert Spread.of([1.0, 3.0, 2.0], 0.9) == Spread(2.0, 3.0, None)
     assert Spread.of([1.0, 3.0], 0.5, [4.0, 6.0]).floor == 5.0
+
+
+def test_functions_of_pandas_frames_see_dates_as_samples_have_them():
+    """Also if the data wrote them as text."""
+    schema = pm.Schema({"day": pm.Date("2020-01-01", "2020-12-31", format="%d.%m.%Y")})
+    days = pa.table({"day": [f"{1 + i % 28:02}.0{1 + i % 9}.2020" for i in range(500)]})
+    made = pm.Synthesizer(schema, epsilon=9, neighbours="replace").fit(days, insecure_seed=1).release_
+    functions = {"month": lambda rows: rows["day"].dt.month.mean()}
+    found = pm.typical_error(made, runs=2, seed=1, frame="pandas", functions=functions)
+    assert 4 < found.functions["month"].value < 6

@@ -46,12 +46,15 @@ def unlinked(count: int, links: Mapping[Link, Floats], joined: Collection[Link] 
         >>> unlinked(4, {(0, 1): np.array([2.0, *simulated]), (1, 2): np.array([0.5, *simulated])})
         (2, 3)
     """
-    bound = {c for columns in joined for c in columns}
-    return tuple(c for c in range(count) if c not in bound and not _is_linked(c, links))
+    bound, scores = {c for columns in joined for c in columns}, [list[Floats]() for _ in range(count)]
+    for (i, j), score in links.items():
+        scores[i].append(score)
+        scores[j].append(score)
+    return tuple(c for c in range(count) if c not in bound and not _is_linked(scores[c]))
 
 
-def _is_linked(column: int, links: Mapping[Link, Floats]) -> bool:
-    scores = [score for columns, score in links.items() if column in columns]
+def _is_linked(scores: Sequence[Floats]) -> bool:
+    """Say whether the largest score of a column is larger than it would be by chance."""
     if not scores:
         return False
     largest = np.max(scores, axis=0)

@@ -30,7 +30,7 @@ import textwrap
 import tomllib
 import traceback
 import types
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -106,9 +106,13 @@ def drawn() -> list[Mutant]:
     """Return the mutants that are run, drawn at random from all; a change that compiles to the same is none."""
     places = []
     for room, paths in SOURCES.items():
-        for path in sorted(file for each in paths for file in ([ROOT / each] if each.endswith(".py") else (ROOT / each).glob("*.py"))):
+        for path in sorted(
+            file for each in paths for file in ([ROOT / each] if each.endswith(".py") else (ROOT / each).glob("*.py"))
+        ):
             module, mutations, _, _ = create_mutations(str(path), path.read_text(encoding="utf-8"))
-            texts = {id(node) for each in libcst.matchers.findall(module, libcst.matchers.Raise()) for node in within(each)}
+            texts = {
+                id(node) for each in libcst.matchers.findall(module, libcst.matchers.Raise()) for node in within(each)
+            }
             places += [(room, path, module, each) for each in mutations if id(each.original_node) not in texts]
     random.Random(SEED).shuffle(places)
     made = (mutant for place in places if (mutant := planted(*place)))

@@ -1,17 +1,18 @@
-"""Changes the numeric kernels at random, one small change at a time, and sees which changes the unit tests notice.
+"""Changes the numeric kernels at random, one small change at a time, and sees which ones their unit tests notice.
 
     python tools/mutants.py             draw mutants, run the tests on each; about an hour on one core
     python tools/mutants.py --again     run the mutants that survived once more, after tests were added
     python tools/mutants.py --write     write benchmarks/results/mutants.json from both runs
 
-mutmut makes the mutants: `+` becomes `-`, `<` becomes `<=`, an argument is left out, and so on. Texts of errors stay as
-they are. This script runs them, because caches hide mutants from mutmut's runner, which plants them in a process
-that has run the tests before: a table of noise would be the right one. Here the tests are collected once for each room;
-then a fork of that process runs them with coverage, and a further fork for each mutant plants it and runs the tests that
-execute its line: the first case of every test before the further ones, quick ones first, for at most `LIMIT` seconds in
-all. A mutant that takes three times as long, as endless loops do, is counted as a timeout: tests notice it, too.
+mutmut makes the mutants: `+` becomes `-`, `<` becomes `<=`, an argument is left out, and so on. The text of
+errors stays as it is. This script runs them: mutmut's runner would plant them in a process that has run the tests before,
+whose caches (tables of noise) hide what a mutant does. Here the tests of a room are collected once. A fork of that
+process runs them all, to see which ones execute which lines. A further fork for each mutant plants it, and runs the
+tests that execute its statement: the first case of every test before the further ones, quick tests first, and tests of
+at most `LIMIT` seconds in all. A mutant that takes three times as long, as endless loops do, is a timeout.
 
-Outcomes are kept in out/mutants.jsonl. tools/survivors.toml says of every survivor why no test has to notice it.
+Outcomes are kept in out/mutants.jsonl, so that a run goes on where it was interrupted. tools/survivors.toml says why no
+test has to notice a survivor.
 """
 
 import argparse
@@ -31,7 +32,7 @@ import tomllib
 import traceback
 import types
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -78,7 +79,7 @@ TESTS = {
     "estimates": ["tests/unit/estimates"],
     "certify": ["tests/unit/releases/test_certify.py", "tests/theory/test_certificate_shares.py"],
 }
-"""The unit tests of each room, its doctests aside; modules of the gate have some of theirs in tests/laws and privacy."""
+"""The unit tests of each room, without its doctests; some of the gate are in tests/laws and tests/privacy."""
 
 
 @dataclass(frozen=True)
@@ -105,18 +106,20 @@ class Mutant:
 def drawn() -> list[Mutant]:
     """Return the mutants that are run, drawn at random from all; a change that compiles to the same is none."""
     places = []
-    for room, paths in SOURCES.items():
-        for path in sorted(
-            file for each in paths for file in ([ROOT / each] if each.endswith(".py") else (ROOT / each).glob("*.py"))
-        ):
+    for room, sources in SOURCES.items():
+        for path in sorted(file for source in sources for file in files(ROOT / source)):
             module, mutations, _, _ = create_mutations(str(path), path.read_text(encoding="utf-8"))
-            texts = {
-                id(node) for each in libcst.matchers.findall(module, libcst.matchers.Raise()) for node in within(each)
-            }
-            places += [(room, path, module, each) for each in mutations if id(each.original_node) not in texts]
+            raised = libcst.matchers.findall(module, libcst.matchers.Raise())
+            left_out = {id(node) for each in raised for node in within(each)}
+            places += [(room, path, module, each) for each in mutations if id(each.original_node) not in left_out]
     random.Random(SEED).shuffle(places)
     made = (mutant for place in places if (mutant := planted(*place)))
     return [mutant for mutant, _ in zip(made, range(DRAWN), strict=False)]
+
+
+def files(source: Path) -> Iterable[Path]:
+    """Return the files of a folder, or a file by itself."""
+    return source.glob("*.py") if source.is_dir() else (source,)
 
 
 def within(node: libcst.CSTNode) -> Iterator[libcst.CSTNode]:
@@ -174,14 +177,12 @@ def code_of(text: str, name: str) -> types.CodeType:
 
 def plant(mutant: Mutant) -> None:
     """Give every function object that has the old code the new one; what was computed before is forgotten."""
-    code = code_of(mutant.code, mutant.function)
-    path, found = str(ROOT / mutant.file), 0
-    for each in gc.get_objects():
-        if isinstance(each, types.FunctionType):
-            if each.__code__.co_filename == path and each.__code__.co_qualname == mutant.function:
-                each.__code__ = code.replace(co_filename=path)
-                found += 1
-    assert found, mutant.name
+    path = str(ROOT / mutant.file)
+    code = code_of(mutant.code, mutant.function).replace(co_filename=path)
+    functions = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+    for each in functions:
+        if (each.__code__.co_filename, each.__code__.co_qualname) == (path, mutant.function):
+            each.__code__ = code
     forget()
 
 

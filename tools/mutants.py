@@ -4,12 +4,12 @@
     python tools/mutants.py --again     run the mutants that survived once more, after tests were added
     python tools/mutants.py --write     write benchmarks/results/mutants.json from both runs
 
-mutmut makes the mutants: `+` becomes `-`, `<` becomes `<=`, an argument is left out, and so on. The text of
-errors stays as it is. This script runs them: mutmut's runner would plant them in a process that has run the tests before,
-whose caches (tables of noise) hide what a mutant does. Here the tests of a room are collected once. A fork of that
-process runs them all, to see which ones execute which lines. A further fork for each mutant plants it, and runs the
-tests that execute its statement: the first case of every test before the further ones, quick tests first, and tests of
-at most `LIMIT` seconds in all. A mutant that takes three times as long, as endless loops do, is a timeout.
+mutmut makes the mutants: `+` becomes `-`, `<` becomes `<=`, an argument is left out, and so on; texts of errors stay as
+they are. This script runs them: mutmut's runner would plant them in a process that has run the tests before, whose
+caches (tables of noise) hide what a mutant does. Here the tests of a room are collected once. A fork of that process
+runs them all, to see which ones execute which lines. A further fork for each mutant plants it, and runs the tests that
+execute its statement: the first case of every test before the further ones, quick tests first, and tests of at most
+`LIMIT` seconds in all. A mutant that takes three times as long, as endless loops do, is a timeout.
 
 Outcomes are kept in out/mutants.jsonl, so that a run goes on where it was interrupted. tools/survivors.toml says why no
 test has to notice a survivor.

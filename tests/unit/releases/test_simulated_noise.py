@@ -73,3 +73,18 @@ def test_transport_above_the_tree_adds_the_tree_below_and_nothing_else() -> None
     for k, leaf in joined:
         for whole, exact, along in zip(bounds[k, leaf], bounds[k, k], bounds[0, leaf], strict=True):
             assert whole <= exact + along + 1e-9
+
+
+@pytest.mark.parametrize("domain", [pm.Box([(0, 1)] * 2), Product([Circle(6), Circle(5)])], ids=str)
+def test_what_the_largest_errors_add_up_to(domain: Domain) -> None:
+    """With limits that are those of one error: exact for 1, 2, 4, ... cells of a level, between them a bound."""
+    tree, rng = _Tree(domain, plan_of(domain)), np.random.default_rng(2)
+    leaves = np.where(tree.exists[DEPTH], rng.normal(0, 9, 1 << DEPTH), 0.0)
+    limits = tree.statistics(leaves)
+    for level in range(1, DEPTH + 1):
+        errors = np.sort(np.maximum(leaves.reshape(1 << level, -1).sum(axis=1), 0.0))[::-1]
+        for count in range(1, len(errors) + 1):
+            true, found = errors[:count].sum(), tree._largest(limits, level, count)
+            power = 1 << (count - 1).bit_length()
+            assert found == pytest.approx(true) or true <= found <= errors[:power].sum() + 1e-9
+            assert count < power or found == pytest.approx(true)

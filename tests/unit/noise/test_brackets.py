@@ -1,0 +1,51 @@
+"""Intervals of the noise on sign correlations: more digits give intervals inside those of fewer, around the true value."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import combinations
+
+import pytest
+
+from privmeasure.noise.entropy import Key
+from privmeasure.noise.normal import UNIT, WORD
+from privmeasure.noise.signs import ANYTHING, PLACES, RandomCorrelations
+
+WORDS = 4
+"""Words of digits from which the value is computed by hand: far more than the intervals have."""
+
+
+def by_hand(draw: RandomCorrelations, columns: int, scale: Fraction) -> list[Decimal]:
+    """scale t C from the definition, in units of 2^-PLACES, with 70 decimal digits."""
+    unit = Decimal(UNIT << WORD * WORDS)
+    deviates = [Decimal(int(digit)) / unit for digit in draw._deviates.digits(WORDS)]
+    vectors = [deviates[i * (columns + 1) : (i + 1) * (columns + 1)] for i in range(columns)]
+    t = sum((x * x for x in deviates[columns * (columns + 1) :]), Decimal(0)) / 2
+    lengths = [sum(x * x for x in vector).sqrt() for vector in vectors]
+    found = []
+    for i, j in combinations(range(columns), 2):
+        cosine = sum(x * y for x, y in zip(vectors[i], vectors[j], strict=True)) / (lengths[i] * lengths[j])
+        found.append(t * cosine * scale.numerator / scale.denominator * (1 << PLACES))
+    return found
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5), Fraction(10**5, 7)])
+@pytest.mark.parametrize("columns", [2, 3, 6])
+def test_intervals_are_narrow_and_hold_the_true_value(columns: int, scale: Fraction) -> None:
+    with localcontext() as context:
+        context.prec = 110
+        for part in range(12):
+            draw = RandomCorrelations(columns, Key.insecure(columns), part=part, level=1)
+            values = by_hand(draw, columns, scale)
+            one, two, three = ([*draw.brackets(scale, words)] for words in (1, 2, 3))
+            for value, wide, narrow, finest in zip(values, one, two, three, strict=True):
+                assert wide[0] <= narrow[0] <= finest[0] <= value <= finest[1] <= narrow[1] <= wide[1]
+                assert narrow[1] - narrow[0] <= finest[1] - finest[0] + 2 <= 5, "two words give all places"
+                size = abs(value) + Decimal(float(scale)) * (1 << PLACES)
+                assert wide == ANYTHING or wide[1] - wide[0] <= size * Decimal(2) ** (14 - WORD) + 4
+
+
+def test_a_vector_that_may_be_nothing_says_nothing() -> None:
+    """Without any digit behind the point, short vectors are not distinguished from 0."""
+    draw = RandomCorrelations(2, Key.insecure(1), part=0, level=1)
+    draw._deviates._whole[:] = 0
+    assert [*draw.brackets(Fraction(1), 0)] == [ANYTHING]

@@ -1,4 +1,4 @@
-"""Intervals of the noise on sign correlations: more digits give intervals inside those of fewer, around the true value."""
+"""Intervals of the noise on sign correlations: around the true value, and narrower with more digits."""
 
 from decimal import Decimal, localcontext
 from fractions import Fraction

@@ -1,0 +1,167 @@
+"""The tree mechanism: what its plans say for its options, what it refuses, and what its release carries."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privmeasure.domains import Box, Categories, Integers
+from privmeasure.errors import ArgumentError
+from privmeasure.mechanisms import PMM
+from privmeasure.mechanisms.tree import MOST_KEPT
+from privmeasure.noise.entropy import Key
+from privmeasure.noise.law import GAUSSIAN, LARGEST_SCALE
+from privmeasure.plans.bounds import hvz, t1, t2, t3, t5, t6
+from privmeasure.plans.recipe import Recipe
+from privmeasure.plans.schedule import paper_depth, tree_scales, useful_depth
+from privmeasure.privacy import Privacy
+from privmeasure.sources.arrays import ArraySource
+
+LINE, SQUARE, AGES = Box([(0, 1)]), Box([(0, 1)] * 2), Integers(0, 99)
+PLAIN = Recipe(shrinkage="none")
+RELATIONS = pytest.mark.parametrize("relation", ["replace", "add-remove"])
+
+
+def release(mechanism: PMM, rows: int = 300, progress=None):
+    points = np.random.default_rng(1).random((rows, mechanism.domain.width))
+    return mechanism.release(ArraySource(points, width=mechanism.domain.width), Key.insecure(3), progress)
+
+
+def test_memory_grows_with_what_is_held():
+    """16 bytes per cell, 56 where the tree is uneven or shrunk, and 8 for the counts that stay with the release."""
+    privacy = Privacy(1, "replace")
+
+    def memory(domain, recipe=PLAIN, **options):
+        return PMM(domain, privacy, recipe, **options).plan(1000).memory_bytes
+
+    assert memory(LINE, depth=5) == 24 << 5
+    assert memory(LINE, Recipe(), depth=5) == 64 << 5
+    assert memory(AGES, depth=7) == 64 << 7
+    kept = MOST_KEPT.bit_length() - 1
+    assert memory(LINE, depth=kept) == 24 << kept
+    assert memory(LINE, depth=kept + 1) == 16 << kept + 1
+    assert memory(LINE, depth=40) == 64 * 1000
+
+
+def test_a_number_of_rows_is_public_only_where_it_was_given():
+    privacy = Privacy(1, "replace")
+    assert PMM(LINE, privacy).plan(50).rows_are == "assumed"
+    assert PMM(LINE, privacy, rows=50).plan().rows_are == "public"
+    assert PMM(LINE, privacy, rows=50).plan(51).rows_are == "assumed"
+
+
+def test_whole_numbers_of_numpy_become_those_of_python():
+    mechanism = PMM(LINE, Privacy(1, "replace"), depth=np.int64(0), rows=np.int32(7), max_cells=np.int64(64))
+    assert [type(value) for value in (mechanism.depth, mechanism.rows, mechanism.max_cells)] == [int] * 3
+    assert mechanism.plan().depth == 0
+
+
+@RELATIONS
+def test_a_tree_is_lazy_from_twice_the_limit_on(relation):
+    full, lazy = (PMM(LINE, Privacy(1, relation), depth=depth, max_cells=16) for depth in (4, 5))
+    assert [each.plan(10**5).evaluation for each in (full, lazy)] == ["whole tree", "lazy"]
+    measure = release(lazy)
+    assert measure.noisy is None
+    assert (measure.recipe["inference"], measure.recipe["shrinkage"]) == ("none", "none")
+    assert (measure.recipe["schedule"], measure.placement) == (lazy.recipe.schedule, "uniform")
+    assert release(full).recipe == full.recipe.to_json()
+    assert PMM(LINE, Privacy(1, relation), max_cells=16).plan(10**7).depth <= 4, "a depth that is chosen is held"
+
+
+def test_isotonic_needs_a_line_that_is_held():
+    recipe = Recipe(rule="isotonic", shrinkage="none")
+    for domain in (LINE, AGES):
+        assert PMM(domain, Privacy(1, "replace"), recipe, depth=4, max_cells=16).plan(100).depth == 4
+    for domain, depth, words in ((LINE, 5, "whole tree"), (SQUARE, 4, "needs a line"), (Categories(9), 3, "a line")):
+        with pytest.raises(ArgumentError, match=words):
+            PMM(domain, Privacy(1, "replace"), recipe, depth=depth, max_cells=16)
+
+
+@pytest.mark.parametrize(("relation", "depth"), [("replace", 9), ("add-remove", 13)])
+def test_a_tiny_epsilon_takes_as_many_levels_as_scales_allow(relation, depth):
+    """One level more has a scale out of reach: refused where it is asked for, left out where the depth is chosen."""
+    privacy, recipe = Privacy(Fraction(1, 20_000), relation), Recipe("every level", "none", "uniform", shrinkage="none")
+    plan = PMM(SQUARE, privacy, recipe, rows=10**12).plan()
+    assert plan.depth == depth
+    assert max(plan.scales) <= LARGEST_SCALE
+    with pytest.raises(ArgumentError, match="scale"):
+        PMM(SQUARE, privacy, recipe, rows=10**12, depth=depth + 1)
+
+
+@RELATIONS
+def test_scales_out_of_reach_are_refused_before_anything_is_spent(relation):
+    with pytest.raises(ArgumentError, match="scale"):
+        PMM(LINE, Privacy(Fraction(1, 10**8), relation), depth=3)
+    with pytest.raises(ArgumentError, match="scale"):  # the number of rows is bought first, at a known price
+        PMM(LINE, Privacy(Fraction(1, 10**6), "add-remove"))
+    assert PMM(LINE, Privacy(Fraction(1, 125_000), "add-remove")).plan(10**9).scales[0] == LARGEST_SCALE
+
+
+def bounds_of(plan):
+    return {bound.name: bound.value for bound in plan.bounds}
+
+
+@RELATIONS
+@pytest.mark.parametrize("placement", ["uniform", "centre"])
+@pytest.mark.parametrize("domain", [LINE, SQUARE, AGES], ids=repr)
+def test_the_bounds_are_the_formulas_at_its_scales(domain, placement, relation):
+    """For every recipe; those of the paper are at the depth of its literal mechanism unless every level is measured."""
+    privacy, rows, depth = Privacy(1, relation), 5000, 6
+    recipes = [
+        Recipe(placement=placement),
+        Recipe("sparse", "blue", "signed", placement, shrinkage="none"),
+        Recipe("every level", "none", "uniform", placement, shrinkage="none"),
+        Recipe("every level", "none", "signed", placement, shrinkage="none"),
+        *([Recipe(rule="isotonic", placement=placement, shrinkage="none")] if domain.width == 1 else []),
+    ]
+    for recipe in recipes:
+        mechanism = PMM(domain, privacy, recipe, depth=depth)
+        recipe, plan = mechanism.recipe, mechanism.plan(rows)
+        found, scales = bounds_of(plan), dict(zip(plan.levels, plan.scales, strict=True))
+        rho = domain.radius(depth) if placement == "centre" else domain.diameter(depth)
+        blue = recipe.inference == "blue"
+        estimated = recipe.schedule == "ladder" and relation == "add-remove"
+        common = {"estimated": estimated, "law": plan.law}
+        if recipe.schedule == "every level":
+            assert found["HVZ23"] == hvz(domain, scales, depth, rows)
+            assert found["T1"] == t1(domain, scales, rows, rho, law=plan.law)
+        else:
+            literal = useful_depth(domain, paper_depth(domain, privacy, rows, domain.deepest))
+            theirs = tree_scales("every level", domain, privacy, literal, lazy=False, root_first=False)
+            assert found["HVZ23"] == pytest.approx(hvz(domain, theirs, literal, rows))
+            assert found["T1"] == pytest.approx(t1(domain, theirs, rows, domain.diameter(literal)))
+        if recipe.shrinkage == "groups":
+            assert found["T6"] == t6(domain, scales, depth, rows, rho, **common)
+        elif recipe.rule == "signed":
+            assert found["T2"] == t2(domain, scales, depth, rows, rho, blue=blue, **common)
+        if recipe.rule == "isotonic" and isinstance(domain, Box):
+            assert found["T3"] == t3(domain, scales, depth, rows, rho, **common)
+        if isinstance(domain, Box) and recipe.rule in ("signed", "isotonic"):
+            assert found["T5"] == t5(domain, scales, depth, rows, blue=blue, **common)
+        assert {bound.name for bound in plan.bounds if bound.applies} == (
+            {"HVZ23", "T1"} & set(found) if recipe.schedule == "every level" else set()
+        ) | ({"T2"} & set(found)) | ({"T3", "T7"} & set(found)) | set()
+
+
+@RELATIONS
+def test_the_law_is_that_of_the_better_plan(relation):
+    """With a delta: many measured levels gain by Gaussian noise, few do not."""
+    for options in ({}, {"depth": 8}, {"rows": 3000}):
+        for recipe in (Recipe(), PLAIN, Recipe("every level", "none", "uniform", shrinkage="none")):
+            asked = Privacy(Fraction(1, 2), relation, delta=Fraction(1, 10**6))
+            chosen = PMM(SQUARE, asked, recipe, **options)
+            assert (chosen.privacy.delta > 0) == (chosen.law == GAUSSIAN) == chosen.why.startswith("Gaussian")
+            assert chosen.why
+            rows = options.get("rows", 100_000)
+            pure = PMM(SQUARE, asked.pure, recipe, **options).plan(rows).guarantee
+            found = chosen.plan(rows).guarantee
+            assert found <= pure if chosen.privacy.delta else found == pure
+
+
+@RELATIONS
+@pytest.mark.parametrize("options", [{}, {"depth": 5}, {"depth": 20, "max_cells": 16}])
+def test_progress_ends_with_the_release(relation, options):
+    told = []
+    release(PMM(LINE, Privacy(1, relation), **options), progress=lambda step, share: told.append((step, share)))
+    assert told[-1] == ("release", 1.0)
+    assert any(step == "count" for step, _ in told[:-1])

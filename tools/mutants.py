@@ -273,8 +273,8 @@ def in_fork(work: Any, limit: float | None = None) -> Any:
     if child == 0:
         try:
             os.close(reader)
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             if limit is not None:
-                resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
                 resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, int(limit) + 1))
                 signal.alarm(int(4 * limit) + 30)  # for a mutant that waits: machines have other work, too
                 quiet = os.open(os.devnull, os.O_WRONLY)

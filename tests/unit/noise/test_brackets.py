@@ -4,6 +4,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 from privmeasure.noise.entropy import Key
@@ -49,3 +50,25 @@ def test_a_vector_that_may_be_nothing_says_nothing() -> None:
     draw = RandomCorrelations(2, Key.insecure(1), part=0, level=1)
     draw._deviates._whole[:] = 0
     assert [*draw.brackets(Fraction(1), 0)] == [ANYTHING]
+
+
+class Digits:
+    """Deviates whose digits are given."""
+
+    def __init__(self, *digits: int) -> None:
+        self._digits = np.array(digits, object)
+
+    def digits(self, words: int) -> np.ndarray:
+        return self._digits
+
+
+@pytest.mark.parametrize("cosine", [1, -1])
+def test_what_is_cut_off_widens_the_size_of_a_draw_on_both_sides(cosine: int) -> None:
+    """Two long vectors on one line, and t = (3^2 + ... + 3^2) / 2 up to (4^2 + ... + 4^2) / 2 in units of the digits."""
+    draw, far = RandomCorrelations(2, Key.insecure(1), part=0, level=1), 1 << 300
+    draw._deviates = Digits(far, 0, 0, cosine * far, 0, 0, 3, -3, 3, 3)
+    ((low, high),) = draw.brackets(Fraction((UNIT << WORD) ** 2), 1)
+    ends = (low, high) if cosine > 0 else (-high, -low)
+    assert [end / 2**PLACES for end in ends] == pytest.approx([18, 32])
+    assert ends[0] <= 18 << PLACES
+    assert ends[1] >= 32 << PLACES

@@ -1,0 +1,78 @@
+"""Wide tables: what the plan of the column tree says, and what its groups keep apart."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privmeasure.domains import Box, Categories, Integers, Nullable, Product
+from privmeasure.domains.traits import missing_cell
+from privmeasure.errors import ArgumentError
+from privmeasure.mechanisms import ColumnTree
+from privmeasure.noise.entropy import Key
+from privmeasure.plans.column_schedule import is_listed, pair_cells
+from privmeasure.privacy import Privacy
+from privmeasure.sources.arrays import ArraySource
+
+SHORT = [Box([(0, 1)]), Integers(0, 100), Categories(6), Nullable(Categories(3))]
+LISTED = [Box([(0, 1)]), Categories(300), Categories(20), Categories(1)]
+RELATIONS = pytest.mark.parametrize("relation", ["replace", "add-remove"])
+
+
+def test_missing_values_stay_in_a_group_of_their_own():
+    """In every table, however few groups it has."""
+    rng, rows = np.random.default_rng(3), 40_000
+    x = rng.random((rows, 4)) * 100
+    x[:, 1] = np.rint(x[:, 0])
+    x[rng.random((rows, 4)) < 0.2] = np.nan
+    factors = [Nullable(Box([(0, 100)])), Nullable(Integers(0, 100)), Nullable(Categories(80)), Categories(3)]
+    tool = ColumnTree(Product(factors), Privacy(1, "add-remove"))
+    measure = tool.release(ArraySource(x, width=4), Key.insecure(1))
+    seen = 0
+    for pair in measure.pairs:
+        for j, groups in ((pair.first, pair.first_groups), (pair.second, pair.second_groups)):
+            missing = missing_cell(tool.spaces[j], measure.columns[j].level)
+            if missing is None:
+                continue
+            alone = measure.ranks[j][missing]
+            assert (measure.ranks[j][measure.columns[j].cells.astype(int)] == alone).sum() == 1
+            assert (groups == groups[alone]).sum() == 1
+            seen += len(groups) > groups.max() + 1  # a table with fewer groups than rank cells
+    assert seen
+
+
+@RELATIONS
+@pytest.mark.parametrize("factors", [SHORT, LISTED], ids=["short", "listed"])
+def test_plans_hold_what_their_columns_need(factors, relation):
+    tool = ColumnTree(Product(factors), Privacy(1, relation))
+    plan = tool.plan(20_000)
+    varied = [space for space in tool.spaces if space.size(space.deepest if space.deepest < 20 else 20) > 1]
+    assert plan.list_room == (tool.tuning.list_room if any(map(is_listed, varied)) else 1)
+    cells = pair_cells(varied, plan.pair_sides[0], tool.tuning, finer=plan.shape_budget > 0)
+    assert plan.memory_bytes == 12 * cells + sum(column.memory_bytes for column in plan.columns)
+    assert plan.rounds == (plan.tree_pairs + plan.extra_pairs if plan.round_budget else 0)
+    assert plan.rows_are == "assumed"
+    assert ColumnTree(Product(factors), Privacy(1, relation), rows=20_000).plan().rows_are == "public"
+    assert ColumnTree(Product(factors), Privacy(1, relation), rows=20_000).plan(9).rows == 9
+    assert plan.diameter == Product(factors).diameter(0)
+
+
+def test_targets_are_numbers_of_factors():
+    for targets in ((0,), (3,), (0, 3)):
+        assert ColumnTree(Product(SHORT), Privacy(1, "replace"), targets=targets).targets == targets
+    for targets in ((-1,), (4,), (0.5,), ("0",), (True,)):
+        with pytest.raises(ArgumentError, match="targets"):
+            ColumnTree(Product(SHORT), Privacy(1, "replace"), targets=targets)
+
+
+@RELATIONS
+@pytest.mark.parametrize("rows", [None, 3000])
+def test_progress_and_the_number_of_rows(relation, rows):
+    told, x = [], np.random.default_rng(0).random((3000, 4)) * [1, 100, 6, 3] // [1e-9, 1, 1, 1] * [1e-9, 1, 1, 1]
+    tool = ColumnTree(Product(SHORT), Privacy(Fraction(2), relation), rows=rows)
+    measure = tool.release(ArraySource(x, width=4), Key.insecure(1), lambda step, share: told.append((step, share)))
+    assert told[-1] == ("release", 1.0)
+    assert measure.plan.rows_are == ("public" if relation == "replace" else "released")
+    assert all(column.plan.rows_are == measure.plan.rows_are for column in measure.columns)
+    assert measure.plan.rows == 3000 or relation == "add-remove"
+    assert abs(measure.plan.rows - 3000) < 300

@@ -12,6 +12,7 @@ from privmeasure.mechanisms.tree import MOST_KEPT
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import GAUSSIAN, LARGEST_SCALE
 from privmeasure.plans.bounds import hvz, t1, t2, t3, t5, t6
+from privmeasure.plans.laws import REFERENCE_ROWS
 from privmeasure.plans.recipe import Recipe
 from privmeasure.plans.schedule import paper_depth, tree_scales, useful_depth
 from privmeasure.privacy import Privacy
@@ -19,6 +20,7 @@ from privmeasure.sources.arrays import ArraySource
 
 LINE, SQUARE, AGES = Box([(0, 1)]), Box([(0, 1)] * 2), Integers(0, 99)
 PLAIN = Recipe(shrinkage="none")
+LITERAL = Recipe("every level", "none", "uniform", shrinkage="none")
 RELATIONS = pytest.mark.parametrize("relation", ["replace", "add-remove"])
 
 
@@ -102,11 +104,12 @@ def bounds_of(plan):
 
 
 @RELATIONS
+@pytest.mark.parametrize("delta", [0, Fraction(1, 10**6)])
 @pytest.mark.parametrize("placement", ["uniform", "centre"])
 @pytest.mark.parametrize("domain", [LINE, SQUARE, AGES], ids=repr)
-def test_the_bounds_are_the_formulas_at_its_scales(domain, placement, relation):
+def test_the_bounds_are_the_formulas_at_its_scales(domain, placement, delta, relation):
     """For every recipe; those of the paper are at the depth of its literal mechanism unless every level is measured."""
-    privacy, rows, depth = Privacy(1, relation), 5000, 6
+    privacy, rows, depth = Privacy(1, relation, 5, delta=delta), 5000, 6
     recipes = [
         Recipe(placement=placement),
         Recipe("sparse", "blue", "signed", placement, shrinkage="none"),
@@ -123,11 +126,11 @@ def test_the_bounds_are_the_formulas_at_its_scales(domain, placement, relation):
         estimated = recipe.schedule == "ladder" and relation == "add-remove"
         common = {"estimated": estimated, "law": plan.law}
         if recipe.schedule == "every level":
-            assert found["HVZ23"] == hvz(domain, scales, depth, rows)
+            assert found.get("HVZ23") == (None if plan.law == GAUSSIAN else hvz(domain, scales, depth, rows))
             assert found["T1"] == t1(domain, scales, rows, rho, law=plan.law)
         else:
-            literal = useful_depth(domain, paper_depth(domain, privacy, rows, domain.deepest))
-            theirs = tree_scales("every level", domain, privacy, literal, lazy=False, root_first=False)
+            literal = useful_depth(domain, paper_depth(domain, mechanism.privacy, rows, domain.deepest))
+            theirs = tree_scales("every level", domain, privacy.pure, literal, lazy=False, root_first=False)
             assert found["HVZ23"] == pytest.approx(hvz(domain, theirs, literal, rows))
             assert found["T1"] == pytest.approx(t1(domain, theirs, rows, domain.diameter(literal)))
         if recipe.shrinkage == "groups":
@@ -152,10 +155,49 @@ def test_the_law_is_that_of_the_better_plan(relation):
             chosen = PMM(SQUARE, asked, recipe, **options)
             assert (chosen.privacy.delta > 0) == (chosen.law == GAUSSIAN) == chosen.why.startswith("Gaussian")
             assert chosen.why
-            rows = options.get("rows", 100_000)
+            rows = options.get("rows", REFERENCE_ROWS)
             pure = PMM(SQUARE, asked.pure, recipe, **options).plan(rows).guarantee
             found = chosen.plan(rows).guarantee
             assert found <= pure if chosen.privacy.delta else found == pure
+
+
+@RELATIONS
+@pytest.mark.parametrize("recipe", [PLAIN, Recipe("sparse", "none", "signed", shrinkage="none"), LITERAL])
+@pytest.mark.parametrize(("depth", "max_cells"), [(4, 64), (6, 64), (7, 64)])
+def test_laws_are_compared_by_the_bound_at_a_given_depth(relation, recipe, depth, max_cells):
+    """T1 of the paper's schedule, T2 of others: with inference if there is any, which a lazy tree has not."""
+    asked = Privacy(1, relation, 3, delta=Fraction(1, 10**6))
+    lazy = 1 << depth > max_cells
+    blue, estimated = recipe.inference == "blue" and not lazy, relation == "add-remove" and recipe.schedule == "ladder"
+    errors = []
+    for privacy in (asked, asked.pure):
+        scales = tree_scales(recipe.schedule, SQUARE, privacy, depth, lazy=lazy, root_first=False)
+        rho, law = SQUARE.diameter(depth), privacy.law
+        if recipe is LITERAL:
+            errors.append(t1(SQUARE, scales, REFERENCE_ROWS, rho, law=law))
+        else:
+            estimated = estimated and not lazy
+            errors.append(t2(SQUARE, scales, depth, REFERENCE_ROWS, rho, blue=blue, estimated=estimated, law=law))
+    why = PMM(SQUARE, asked, recipe, depth=depth, max_cells=max_cells).why
+    assert f" {errors[0] / errors[1]:.2f} of" in why
+
+
+@pytest.mark.parametrize("max_cells", [16, 1 << 10])
+def test_a_release_has_at_least_one_row(max_cells):
+    """Of no rows, and a noisy number of rows that is below 1, in whole trees and lazy ones."""
+    for seed in range(12):
+        mechanism = PMM(LINE, Privacy(1, "add-remove"), depth=9, max_cells=max_cells)
+        measure = mechanism.release(ArraySource(np.empty((0, 1)), width=1), Key.insecure(seed))
+        assert measure.total == measure.plan.rows >= 1
+        assert measure.mass.min() >= 1
+
+
+def test_counts_of_cells_that_do_not_exist_are_0():
+    measure = release(PMM(AGES, Privacy(1, "replace"), depth=7))
+    for level, counts in measure.noisy.items():
+        there = AGES.exists(np.arange(1 << level, dtype=np.uint64), level)
+        assert not counts[~there].any()
+    assert not there.all()
 
 
 @RELATIONS

@@ -64,7 +64,7 @@ class Digits:
 
 @pytest.mark.parametrize("cosine", [1, -1])
 def test_what_is_cut_off_widens_the_size_of_a_draw_on_both_sides(cosine: int) -> None:
-    """Two long vectors on one line, and t = (3^2 + ... + 3^2) / 2 up to (4^2 + ... + 4^2) / 2 in units of the digits."""
+    """Two long vectors on one line, and t from (3^2 + ... + 3^2) / 2 to (4^2 + ... + 4^2) / 2, in units of the digits."""
     draw, far = RandomCorrelations(2, Key.insecure(1), part=0, level=1), 1 << 300
     draw._deviates = Digits(far, 0, 0, cosine * far, 0, 0, 3, -3, 3, 3)
     ((low, high),) = draw.brackets(Fraction((UNIT << WORD) ** 2), 1)

@@ -64,7 +64,7 @@ class Digits:
 
 @pytest.mark.parametrize("cosine", [1, -1])
 def test_what_is_cut_off_widens_the_size_of_a_draw_on_both_sides(cosine: int) -> None:
-    """Two long vectors on one line, and t from (3^2 + ... + 3^2) / 2 to (4^2 + ... + 4^2) / 2, in units of the digits."""
+    """Two long vectors on one line, and t from (4 * 3^2) / 2 to (4 * 4^2) / 2 in units of the digits."""
     draw, far = RandomCorrelations(2, Key.insecure(1), part=0, level=1), 1 << 300
     draw._deviates = Digits(far, 0, 0, cosine * far, 0, 0, 3, -3, 3, 3)
     ((low, high),) = draw.brackets(Fraction((UNIT << WORD) ** 2), 1)
@@ -72,3 +72,15 @@ def test_what_is_cut_off_widens_the_size_of_a_draw_on_both_sides(cosine: int) ->
     assert [end / 2**PLACES for end in ends] == pytest.approx([18, 32])
     assert ends[0] <= 18 << PLACES
     assert ends[1] >= 32 << PLACES
+
+
+@pytest.mark.parametrize("cosine", [1, -1])
+@pytest.mark.parametrize("short", [0, 1])
+def test_what_is_cut_off_widens_the_cosine_of_a_short_vector(short: int, cosine: int) -> None:
+    """Two vectors on one line, one of them short, and t = 2: the cosine 1 or -1 is possible."""
+    draw, far = RandomCorrelations(2, Key.insecure(1), part=0, level=1), 1 << 300
+    lengths = [30, far] if short == 0 else [far, 30]
+    draw._deviates = Digits(lengths[0], 0, 0, cosine * lengths[1], 0, 0, far, far, far, far)
+    ((low, high),) = draw.brackets(Fraction((UNIT << WORD) ** 2, far * far), 1)
+    assert low <= cosine * 2 << PLACES <= high
+    assert max(-low, high) < 3 << PLACES

@@ -60,7 +60,7 @@ def test_intervals_of_the_gaussian_table(scale, q, monkeypatch):
     check(found, true, 1 << 14)
 
 
-@pytest.mark.parametrize(("scale", "q"), [(Fraction(1, 3), 1), (Fraction(5, 2), 1), (Fraction(300), 4)])
+@pytest.mark.parametrize(("scale", "q"), SCALES)
 def test_intervals_of_the_laplace_tables(scale, q, monkeypatch):
     """P(H <= h) and P(R <= r) in closed form."""
     reach = 20

@@ -12,6 +12,8 @@ from privmeasure.noise import gaussian, laplace
 from privmeasure.noise.tables import Bracket, exp_minus, product
 
 WORK = 72
+SCALES = [(Fraction(1, 3), 1), (Fraction(5, 2), 1), (Fraction(40), 1), (Fraction(300), 4)]
+"""Scales, and the blocks of values that a table looks up at them."""
 
 
 def number(x: Fraction | int) -> Decimal:
@@ -40,9 +42,7 @@ def many_digits():
         yield
 
 
-@pytest.mark.parametrize(
-    ("scale", "q"), [(Fraction(1, 3), 1), (Fraction(5, 2), 1), (Fraction(40), 1), (Fraction(300), 4)]
-)
+@pytest.mark.parametrize(("scale", "q"), SCALES)
 def test_intervals_of_the_gaussian_table(scale, q, monkeypatch):
     """P(H <= h), H the block of q values that a draw lies in, by the weight of its value nearest to 0."""
     found = intervals_of(gaussian, monkeypatch, gaussian.thresholds, scale, q)

@@ -1,14 +1,17 @@
 """Wide tables: what the plan of the column tree says, and what its groups keep apart."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from privmeasure.domains import Box, Categories, Integers, Nullable, Product
+from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sphere
 from privmeasure.domains.traits import missing_cell
 from privmeasure.errors import ArgumentError
+from privmeasure.estimates.linear import noise_variance
 from privmeasure.mechanisms import ColumnTree
+from privmeasure.mechanisms.columns import _blocks
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.column_schedule import is_listed, pair_cells
 from privmeasure.privacy import Privacy
@@ -55,6 +58,40 @@ def test_plans_hold_what_their_columns_need(factors, relation):
     assert ColumnTree(Product(factors), Privacy(1, relation), rows=20_000).plan().rows_are == "public"
     assert ColumnTree(Product(factors), Privacy(1, relation), rows=20_000).plan(9).rows == 9
     assert plan.diameter == Product(factors).diameter(0)
+
+
+def test_missing_values_of_a_list_stay_apart_from_values_that_no_table_distinguishes():
+    """Where lists are long, rank cells that no measurement distinguishes become one."""
+    rng, rows = np.random.default_rng(5), 4000
+    x = np.column_stack([rng.integers(0, 300, rows), rng.integers(0, 2, (rows, 3))]).astype(float)
+    x[rng.random((rows, 4)) < 0.3] = np.nan
+    factors = [Nullable(Categories(300)), *[Nullable(Categories(2))] * 3]
+    tool = ColumnTree(Product(factors), Privacy(Fraction(1, 2), "add-remove"))
+    measure = tool.release(ArraySource(x, width=4), Key.insecure(2))
+    assert measure.plan.shape_budget > 0
+    column, ranks = measure.columns[0], measure.ranks[0]
+    missing, cells = missing_cell(tool.spaces[0], column.level), column.cells.astype(int)
+    assert ranks.max() + 1 < len(cells)
+    assert (ranks[cells] == ranks[missing]).sum() == 1
+    apart = tool._kept_apart(0, column, ranks)  # also where no table distinguishes them
+    assert (apart == apart[ranks[missing]]).sum() == 1
+    assert len(apart) == ranks.max() + 1
+
+
+def test_coarse_cells_are_blocks_where_a_number_was_measured_at_two_levels():
+    """Blocks of its finest cells, with the variance of their noise; none of a space of two coordinates."""
+    factors = [Box([(0, 1)]), Sphere(), Categories(3), Categories(2)]
+    x = np.random.default_rng(1).random((30_000, 5)) * [1, 90, 180, 3, 2]
+    tool = ColumnTree(Product(factors), Privacy(2, "replace"))
+    measure = tool.release(ArraySource(x, width=5), Key.insecure(1))
+    assert tool.tuning.whole_blocks
+    found = [_blocks(column, tool.tuning) for column in measure.columns]
+    assert [blocks is not None for blocks in found] == [True, False, False, False]
+    assert _blocks(measure.columns[0], replace(tool.tuning, whole_blocks=False)) is None
+    column = measure.columns[0]
+    coarse, fine = column.plan.levels[-2:]
+    assert found[0].of.tolist() == [cell >> fine - coarse for cell in range(1 << column.level)]
+    assert found[0].variance.tolist() == [noise_variance(column.plan.scales[-1])] * (1 << column.level)
 
 
 def test_targets_are_numbers_of_factors():

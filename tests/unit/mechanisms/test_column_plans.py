@@ -18,6 +18,7 @@ from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
 
 SHORT = [Box([(0, 1)]), Integers(0, 100), Categories(6), Nullable(Categories(3))]
+NUMBERS = [Box([(0, 1)]), Integers(0, 100), Box([(0, 5)]), Integers(0, 9)]
 LISTED = [Box([(0, 1)]), Categories(300), Categories(20), Categories(1)]
 RELATIONS = pytest.mark.parametrize("relation", ["replace", "add-remove"])
 
@@ -27,7 +28,7 @@ def test_missing_values_stay_in_a_group_of_their_own():
     rng, rows = np.random.default_rng(3), 40_000
     x = rng.random((rows, 4)) * 100
     x[:, 1] = np.rint(x[:, 0])
-    x[rng.random((rows, 4)) < 0.2] = np.nan
+    x[rng.random((rows, 4)) < 0.01] = np.nan
     factors = [Nullable(Box([(0, 100)])), Nullable(Integers(0, 100)), Nullable(Categories(80)), Categories(3)]
     tool = ColumnTree(Product(factors), Privacy(1, "add-remove"))
     measure = tool.release(ArraySource(x, width=4), Key.insecure(1))
@@ -45,7 +46,7 @@ def test_missing_values_stay_in_a_group_of_their_own():
 
 
 @RELATIONS
-@pytest.mark.parametrize("factors", [SHORT, LISTED], ids=["short", "listed"])
+@pytest.mark.parametrize("factors", [SHORT, NUMBERS, LISTED], ids=["short", "numbers", "listed"])
 def test_plans_hold_what_their_columns_need(factors, relation):
     tool = ColumnTree(Product(factors), Privacy(1, relation))
     plan = tool.plan(20_000)
@@ -113,3 +114,6 @@ def test_progress_and_the_number_of_rows(relation, rows):
     assert all(column.plan.rows_are == measure.plan.rows_are for column in measure.columns)
     assert measure.plan.rows == 3000 or relation == "add-remove"
     assert abs(measure.plan.rows - 3000) < 300
+    assert len(measure.pairs) == measure.plan.tree_pairs + measure.plan.extra_pairs
+    assert measure.agreements is not None
+    assert len(measure.agreements.noisy) == measure.plan.agreement_pairs > 0

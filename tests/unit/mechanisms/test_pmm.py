@@ -7,8 +7,11 @@ import pytest
 
 from privmeasure.domains import Box, Categories, Integers
 from privmeasure.errors import ArgumentError
-from privmeasure.mechanisms import PMM
-from privmeasure.mechanisms.tree import MOST_KEPT
+from privmeasure.estimates.consistency import distribute, signed
+from privmeasure.estimates.passes import up_pass
+from privmeasure.estimates.shrinkage import shrunk_leaves
+from privmeasure.mechanisms import PMM, base
+from privmeasure.mechanisms.tree import MOST_KEPT, consistent_leaves
 from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import GAUSSIAN, LARGEST_SCALE
 from privmeasure.plans.bounds import hvz, t1, t2, t3, t5, t6
@@ -104,18 +107,21 @@ def bounds_of(plan):
 
 
 @RELATIONS
-@pytest.mark.parametrize("delta", [0, Fraction(1, 10**6)])
 @pytest.mark.parametrize("placement", ["uniform", "centre"])
-@pytest.mark.parametrize("domain", [LINE, SQUARE, AGES], ids=repr)
-def test_the_bounds_are_the_formulas_at_its_scales(domain, placement, delta, relation):
+@pytest.mark.parametrize(
+    ("domain", "depth", "delta"),
+    [(LINE, 6, 0), (SQUARE, 6, 0), (AGES, 6, 0), (SQUARE, 12, Fraction(1, 10**6)), (LINE, 24, Fraction(1, 10**6))],
+    ids=str,
+)
+def test_the_bounds_are_the_formulas_at_its_scales(domain, depth, delta, placement, relation):
     """For every recipe; those of the paper are at the depth of its literal mechanism unless every level is measured."""
-    privacy, rows, depth = Privacy(1, relation, 5, delta=delta), 5000, 6
+    privacy, rows = Privacy(Fraction(1, 2), relation, delta=delta), 5000
     recipes = [
         Recipe(placement=placement),
         Recipe("sparse", "blue", "signed", placement, shrinkage="none"),
         Recipe("every level", "none", "uniform", placement, shrinkage="none"),
         Recipe("every level", "none", "signed", placement, shrinkage="none"),
-        *([Recipe(rule="isotonic", placement=placement, shrinkage="none")] if domain.width == 1 else []),
+        *([Recipe("ladder", "blue", "isotonic", placement, "none")] if domain.width == 1 else []),
     ]
     for recipe in recipes:
         mechanism = PMM(domain, privacy, recipe, depth=depth)
@@ -178,8 +184,33 @@ def test_laws_are_compared_by_the_bound_at_a_given_depth(relation, recipe, depth
         else:
             estimated = estimated and not lazy
             errors.append(t2(SQUARE, scales, depth, REFERENCE_ROWS, rho, blue=blue, estimated=estimated, law=law))
-    why = PMM(SQUARE, asked, recipe, depth=depth, max_cells=max_cells).why
+    mechanism = PMM(SQUARE, asked, recipe, depth=depth, max_cells=max_cells)
+    assert [mechanism._price(privacy) for privacy in (asked, asked.pure)] == errors
+    why = mechanism.why
     assert f" {errors[0] / errors[1]:.2f} of" in why
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), PLAIN, LITERAL], ids=repr)
+def test_the_number_of_rows_is_bought_at_the_price_of_the_plan(monkeypatch, recipe):
+    drawn, real = [], base.law_of
+    monkeypatch.setattr(base, "law_of", lambda name, scale: drawn.append(scale) or real(name, scale))
+    plan = release(PMM(LINE, Privacy(1, "add-remove"), recipe)).plan
+    assert plan.levels[0] == 0
+    assert drawn == [plan.scales[0]]
+
+
+def test_only_the_recipe_decides_whether_splits_are_shrunk():
+    rng, depth, measured = np.random.default_rng(4), 6, {3: 40.0, 6: 90.0}
+    noisy = {level: rng.integers(-20, 60, 1 << level) for level in measured}
+    masses = [
+        consistent_leaves(LINE, dict(noisy), measured, 900, depth, recipe).tolist() for recipe in (Recipe(), PLAIN)
+    ]
+    assert masses[0] == shrunk_leaves(LINE, noisy, measured, 900, depth).tolist()
+    assert (
+        masses[1]
+        == distribute(np.array([900]), up_pass(dict(noisy), measured, depth, signed, blue=True), signed).tolist()
+    )
+    assert masses[0] != masses[1]
 
 
 @pytest.mark.parametrize("max_cells", [16, 1 << 10])

@@ -12,6 +12,7 @@ from privmeasure.noise.entropy import Key
 from privmeasure.noise.law import GAUSSIAN
 from privmeasure.plans.compare import flat_distance
 from privmeasure.plans.complexity import diameter, discrete_norms
+from privmeasure.plans.laws import REFERENCE_ROWS
 from privmeasure.privacy import Privacy
 from privmeasure.sources.arrays import ArraySource
 
@@ -91,3 +92,4 @@ def test_the_law_is_that_of_the_smaller_bound(relation):
         pure = PSMM(SQUARE, asked.pure, depth=depth)
         assert (chosen.law == GAUSSIAN) == bool(chosen.privacy.delta) == chosen.why.startswith("Gaussian")
         assert chosen.plan(100_000).best.value <= pure.plan(100_000).best.value
+        assert depth is None or pure._price(pure.privacy) == pure.plan(REFERENCE_ROWS).bounds[0].value

@@ -10,7 +10,7 @@ from privmeasure.domains import Box, Categories, Integers, Nullable, Product, Sp
 from privmeasure.domains.traits import missing_cell
 from privmeasure.errors import ArgumentError
 from privmeasure.estimates.linear import noise_variance
-from privmeasure.mechanisms import ColumnTree
+from privmeasure.mechanisms import ColumnTree, pairs
 from privmeasure.mechanisms.columns import _blocks
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.column_schedule import is_listed, pair_cells
@@ -117,3 +117,31 @@ def test_progress_and_the_number_of_rows(relation, rows):
     assert len(measure.pairs) == measure.plan.tree_pairs + measure.plan.extra_pairs
     assert measure.agreements is not None
     assert len(measure.agreements.noisy) == measure.plan.agreement_pairs > 0
+
+
+@pytest.mark.parametrize("delta", [0, Fraction(1, 10**6)])
+def test_sign_correlations_carry_the_law_of_their_noise(delta):
+    x = np.random.default_rng(0).random((3000, 4)) * [1, 100, 6, 3]
+    tool = ColumnTree(Product(SHORT), Privacy(Fraction(2), "replace", delta=delta))
+    measure = tool.release(ArraySource(x, width=4), Key.insecure(1))
+    assert measure.agreements.law == measure.plan.law == tool.law
+    assert measure.agreements.scale == measure.plan.agreement_scale
+
+
+def test_choices_of_resolutions_cost_what_was_planned_for_all_pairs(monkeypatch):
+    """Pairs without a choice leave their share to the others."""
+    rng, rows, budgets = np.random.default_rng(5), 30_000, []
+    code = np.minimum(rng.geometric(0.02, rows) - 1, 299)
+    x = np.column_stack([code, code * 7 % 280, code * 11 % 290, rng.integers(0, 2, rows)]).astype(float)
+    real = pairs.noisy_max
+
+    def noisy_max(scores, *, privacy, budget, key, round_):
+        budgets.append((round_, budget))
+        return real(scores, privacy=privacy, budget=budget, key=key, round_=round_)
+
+    monkeypatch.setattr(pairs, "noisy_max", noisy_max)
+    factors = [Categories(300), Categories(280), Categories(290), Categories(2)]
+    plan = ColumnTree(Product(factors), Privacy(2, "replace")).release(ArraySource(x, width=4), Key.insecure(2)).plan
+    choices = [budget for round_, budget in budgets if round_ >= plan.rounds]
+    assert len(choices) > 1
+    assert 0 < sum(choices) <= plan.shape_budget * (plan.tree_pairs + plan.extra_pairs)

@@ -238,3 +238,13 @@ def test_progress_ends_with_the_release(relation, options):
     release(PMM(LINE, Privacy(1, relation), **options), progress=lambda step, share: told.append((step, share)))
     assert told[-1] == ("release", 1.0)
     assert any(step == "count" for step, _ in told[:-1])
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_bounds_of_the_paper_apply_only_if_every_level_is_measured(depth):
+    for schedule in ("sparse", "every level"):
+        recipe = Recipe(schedule, "none", "signed", shrinkage="none")
+        plan = PMM(SQUARE, Privacy(1, "replace"), recipe, depth=depth).plan(1000)
+        every = all(level in plan.levels for level in range(1, depth + 1))
+        assert every or schedule == "sparse"
+        assert {bound.applies for bound in plan.bounds if bound.name in ("HVZ23", "T1")} == {every}

@@ -319,7 +319,7 @@ def hunt(run: str, mutants: Sequence[Mutant]) -> None:
         if here:
             process = os.fork()
             if process == 0:
-                arguments = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not slow", *tests, *SOURCES[room]]
+                arguments = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not deep", *tests, *SOURCES[room]]
                 os._exit(pytest.main(arguments, plugins=[Hunt(room, here, run)]))
             if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]):
                 raise SystemExit(f"The tests of {room} could not be run.")

@@ -4,7 +4,7 @@ A condition is a set of values of one column: closed intervals of its points, an
 true of a missing value, as in SQL.
 """
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -97,17 +97,22 @@ class Condition:
     def from_json(cls, value: Any, domain: Product) -> "Condition":
         """Read what `to_json` wrote; everything is checked."""
         match value:
-            case {"column": int(column), "coordinate": int(at), "intervals": list(pairs), "missing": bool(missing)}:
-                intervals = tuple((float(low), float(high)) for low, high in pairs)
-                if (
-                    0 <= column < len(domain.factors)
-                    and 0 <= at < domain.factors[column].width
-                    and len(intervals) <= MOST_INTERVALS
-                    and all(-math.inf < low <= high < math.inf for low, high in intervals)
-                    and all(a[1] < b[0] for a, b in pairwise(intervals))
-                ):
-                    return cls(column, at, intervals, missing)
+            case {"column": column, "coordinate": at, "intervals": list(pairs), "missing": bool(missing)} if (
+                type(column) is type(at) is int  # true and false are whole numbers of Python, and no columns
+                and 0 <= column < len(domain.factors)
+                and 0 <= at < domain.factors[column].width
+                and len(pairs) <= MOST_INTERVALS
+                and all(map(_is_interval, pairs))
+                and all(a[1] < b[0] for a, b in pairwise(pairs))
+            ):
+                return cls(column, at, tuple((float(low), float(high)) for low, high in pairs), missing)
         raise ReleaseFileError("a fact must be two conditions on columns of the table")
+
+
+def _is_interval(pair: Any) -> bool:
+    """Say whether a JSON value is a list of two finite numbers, the lower one first."""
+    numbers = isinstance(pair, list) and len(pair) == 2 and all(type(end) in (int, float) for end in pair)
+    return numbers and -sys.float_info.max <= pair[0] <= pair[1] <= sys.float_info.max
 
 
 Fact = tuple[Condition, Condition]

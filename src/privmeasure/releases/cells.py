@@ -354,8 +354,10 @@ class CellMeasure:
             raise ReleaseFileError("the level is not one of the domain")
         if len(cells) == 0 or (cells[1:] <= cells[:-1]).any() or cells[-1] >> np.uint64(level):
             raise ReleaseFileError("the cells must be sorted, distinct and of the stated level")
-        if (mass <= 0).any() or float(mass.sum(dtype=np.float64)) >= 2**62 or not domain.exists(cells, level).all():
+        if (mass <= 0).any() or not domain.exists(cells, level).all():
             raise ReleaseFileError("masses must be above 0 and lie on cells that exist")
+        if float(mass.sum(dtype=np.float64)) >= 2**53:
+            raise ReleaseFileError("the masses sum to 2^53 or more, where a release has fewer rows than that")
         if int(mass.sum()) != plan.rows:
             raise ReleaseFileError("the number of rows is not that of the plan")
         if recipe["placement"] not in ("uniform", "centre") or not all(

@@ -153,13 +153,13 @@ def _read_pair(about: dict[str, Any], part: files.Part, ranks: Sequence[Groups],
     match about:
         case {
             "kind": "pair",
-            "first": int(first),
-            "second": int(second),
+            "first": first,
+            "second": second,
             "first_groups": list(rows),
             "second_groups": list(columns),
             "scale": str(scale),
-            "shape": [int(height), int(width)],
-        } if len(about) == 7:
+            "shape": [height, width],
+        } if len(about) == 7 and all(type(number) is int for number in (first, second, height, width)):
             pass
         case _:
             raise ReleaseFileError("a part after the columns must be a pair of them")

@@ -17,8 +17,8 @@ import privmeasure as pm
 from depth import examples
 from privmeasure.conditions.language import ConditionError, parse_condition
 from privmeasure.conditions.sets import Condition
-from privmeasure.domains import Box, Categories, Domain, Nullable, Steps
-from privmeasure.errors import ArgumentError, SchemaError
+from privmeasure.domains import Box, Categories, Domain, Nullable, Product, Steps
+from privmeasure.errors import ArgumentError, ReleaseFileError, SchemaError
 from privmeasure.mechanisms import PMM, ColumnTree
 from privmeasure.noise.entropy import Key
 from privmeasure.privacy import Privacy
@@ -273,6 +273,31 @@ def test_facts_survive_the_file(release: TableRelease, tmp_path: Path) -> None:
     assert isinstance(again, TableRelease)
     assert again.sample(seed=4).equals(release.sample(seed=4))
     assert broken(again.sample(10_000, seed=4)) == 0
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"column": True},
+        {"column": False},
+        {"coordinate": False},
+        {"column": 1.0},
+        {"column": -1},
+        {"missing": 1},
+        {"intervals": [["0", 1]]},
+        {"intervals": [[False, True]]},
+        {"intervals": [[0]]},
+        {"intervals": [None]},
+        {"intervals": [[0, 10**400]]},
+    ],
+    ids=str,
+)
+def test_a_constraint_of_a_file_has_numbers_and_no_true_or_false(edit: dict[str, Any]) -> None:
+    space = Product([Categories(2), Categories(2)])
+    fine = {"column": 1, "coordinate": 0, "intervals": [[0, 1.0]], "missing": False}
+    assert Condition.from_json(fine, space) == Condition(1, 0, ((0.0, 1.0),))
+    with pytest.raises(ReleaseFileError, match="two conditions"):
+        Condition.from_json(fine | edit, space)
 
 
 @pytest.mark.parametrize(

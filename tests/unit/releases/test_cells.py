@@ -564,6 +564,17 @@ def test_masses_that_are_none(small, columns):
     refused(path)
 
 
+def test_masses_sum_to_fewer_than_two_to_the_53_rows(small):
+    measure, path, header = small
+    for rows in (2**53 - 1, 2**53):
+        header["plan"] = measure.plan.to_json() | {"rows": rows}
+        write(path, header, mass=[1, 1, rows - 2])
+        if rows < 2**53:
+            assert pm.load(path).total == rows
+        else:
+            assert "2^53" in refused(path)
+
+
 def test_cells_that_do_not_exist(tmp_path):
     header = without_noisy_counts(make(Categories(3), rows=3, depth=2)).header()
     write(tmp_path / "good", header, cell=[0, 1, 2])

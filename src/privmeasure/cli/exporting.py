@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from privmeasure.ledger import Account, Contents
+    from privmeasure.ledger import Account, Contents, Entry, Raise
 
 EXPORTED = ["kind", "dataset", "id", "number", "time", "user", "epsilon", "state", "cap", "cap_before"]
 EXPORTED += ["neighbours", "rows_per_person", "person", "schema", "release", "files", "note", "delta"]
@@ -14,14 +14,13 @@ EXPORTED += ["neighbours", "rows_per_person", "person", "schema", "release", "fi
 
 def to_json(contents: "Contents") -> str:
     """Return accounts with what was spent, their entries and the raises of their caps."""
-    accounts = [_account(contents, account) for account in contents.accounts]
+    accounts = [_account(*found) for found in contents.by_account()]
     return json.dumps({"accounts": accounts}, indent=2, ensure_ascii=False) + "\n"
 
 
-def _account(contents: "Contents", account: "Account") -> dict[str, Any]:
+def _account(account: "Account", entries: "list[Entry]", raises: "list[Raise]") -> dict[str, Any]:
     from privmeasure.ledger.records import total
 
-    entries, raises = contents.of(account.dataset)
     spent = total(entries, account.delta)
     value = account.to_json() | {"spent": str(spent), "remaining": str(account.cap - spent)}
     return value | {"entries": [e.to_json() for e in entries], "raises": [r.to_json() for r in raises]}
@@ -35,10 +34,9 @@ def to_csv(contents: "Contents") -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, EXPORTED, restval="", lineterminator="\n")
     writer.writeheader()
-    for account in contents.accounts:
+    for account, entries, raises in contents.by_account():
         about = account.to_json()
         writer.writerow(_plain({"kind": "account", "time": about.pop("day")} | about))
-        entries, raises = contents.of(account.dataset)
         for entry in entries:
             writer.writerow(_plain(entry.to_json() | {"kind": "entry", "files": " ".join(entry.files)}))
         for raised in raises:

@@ -11,7 +11,9 @@ from privmeasure.cli.preparing import deliver
 from privmeasure.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from privmeasure.ledger import Account, Entry, Ledger, Raise
+    from fractions import Fraction
+
+    from privmeasure.ledger import Account, Entry, Raise
 
 ledger_commands = typer.Typer(
     no_args_is_help=True,
@@ -75,13 +77,14 @@ def show(book: Book, dataset: Name, json: options.Json = False) -> None:
     account = ledger.account(dataset)
     entries, raises = ledger.history(account.dataset), ledger.raises(account.dataset)
     spent, left = ledger.spent(account.dataset), ledger.remaining(account.dataset)
-    collisions, deltas = _collisions(ledger), ledger.spent_delta(account.dataset)
+    collisions, deltas = _collisions(ledger.collisions()), ledger.spent_delta(account.dataset)
+    warnings = [*collisions, *_over(account, spent, deltas)]
     if json:
         value = account.to_json() | {"spent": str(spent), "remaining": str(left), "spent_delta": str(deltas)}
         value |= {"entries": [entry.to_json() for entry in entries], "raises": [one.to_json() for one in raises]}
-        terminal.emit(value | {"warnings": [*collisions, *_over(ledger, account)]})
+        terminal.emit(value | {"warnings": warnings})
         return
-    terminal.Voice().warn(*collisions, *_over(ledger, account))
+    terminal.Voice().warn(*warnings)
     print(
         f"{account.dataset!r}: {fraction_text(spent)} of {fraction_text(account.cap)} is spent, {fraction_text(left)} "
         f"is left (neighbours: {account.neighbours}, up to {account.rows_per_person} rows per person"
@@ -101,19 +104,22 @@ def list_accounts(book: Book, json: options.Json = False) -> None:
 
       privmeasure ledger list book.sqlite
     """
-    from privmeasure.ledger import Ledger, fraction_text
+    from privmeasure.ledger import Ledger, fraction_text, names
+    from privmeasure.ledger.records import total, total_delta
 
-    ledger = Ledger(book)
-    sums = [(account, ledger.spent(account.dataset)) for account in ledger.accounts()]
-    clashes = {name: [n for n in names if n != name] for names in ledger.collisions() for name in names}
+    contents = Ledger(book).contents()
+    sums = [(a, total(entries, a.delta), total_delta(entries)) for a, entries, _ in contents.by_account()]
+    collisions = names.collisions(contents.accounts)
+    clashes = {name: [n for n in group if n != name] for group in collisions for name in group}
     if json:
         more = [
-            {"spent": str(s), "remaining": str(a.cap - s), "collides_with": clashes.get(a.dataset, [])} for a, s in sums
+            {"spent": str(s), "remaining": str(a.cap - s), "collides_with": clashes.get(a.dataset, [])}
+            for a, s, _ in sums
         ]
-        terminal.emit([a.to_json() | extra for (a, _), extra in zip(sums, more, strict=True)])
+        terminal.emit([a.to_json() | extra for (a, *_), extra in zip(sums, more, strict=True)])
         return
-    terminal.Voice().warn(*_collisions(ledger), *(line for a, _ in sums for line in _over(ledger, a)))
-    lines = [[a.dataset, a.neighbours, *map(fraction_text, (a.cap, s, a.cap - s))] for a, s in sums]
+    terminal.Voice().warn(*_collisions(collisions), *(line for found in sums for line in _over(*found)))
+    lines = [[a.dataset, a.neighbours, *map(fraction_text, (a.cap, s, a.cap - s))] for a, s, _ in sums]
     terminal.table("", ["data set", "neighbours", "cap", "spent", "left"], lines)
 
 
@@ -174,7 +180,11 @@ def merge(
 
     ledger = Ledger(book)
     merged = ledger.merge(other)
-    warnings = [line for name in merged.over for line in _over(ledger, ledger.account(name))]
+    warnings = [
+        line
+        for name in merged.over
+        for line in _over(ledger.account(name), ledger.spent(name), ledger.spent_delta(name))
+    ]
     voice.answer(
         merged.to_json() | {"warnings": warnings},
         f"{book} has {merged.entries} new entries, {merged.accounts} new accounts and {merged.raises} new raises of "
@@ -263,19 +273,18 @@ def _show_raises(raises: "list[Raise]") -> None:
     terminal.table("How the cap was raised", ["time", "user", "from", "to", "reason"], lines)
 
 
-def _collisions(ledger: "Ledger") -> list[str]:
+def _collisions(collisions: list[list[str]]) -> list[str]:
     return [
         f"{', '.join(map(repr, names))} mean the same data set but have accounts of their own: what was spent on it is "
         "their sum."
-        for names in ledger.collisions()
+        for names in collisions
     ]
 
 
-def _over(ledger: "Ledger", account: "Account") -> list[str]:
+def _over(account: "Account", spent: "Fraction", deltas: "Fraction") -> list[str]:
     from privmeasure.ledger import fraction_text
 
-    left, deltas = ledger.remaining(account.dataset), ledger.spent_delta(account.dataset)
-    passed = [("CAP", account.cap, -left), ("DELTA", account.delta, deltas - account.delta)]
+    passed = [("CAP", account.cap, spent - account.cap), ("DELTA", account.delta, deltas - account.delta)]
     return [
         f"{account.dataset!r} is OVER ITS {what} of {fraction_text(cap)} by {fraction_text(by)}: no further release is "
         "allowed."

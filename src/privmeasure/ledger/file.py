@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from privmeasure.errors import ArgumentError, LedgerFileError
+from privmeasure.ledger.checking import check_records, check_size, check_tables
 from privmeasure.ledger.records import Account, Contents, Entry, Raise
 from privmeasure.origin import new_id
 from privmeasure.privacy import read_fraction
@@ -84,10 +85,13 @@ def _connected(path: Path, *, create: bool) -> Iterator[sqlite3.Connection]:
         raise LedgerFileError(f"There is no ledger at {path}. `privmeasure ledger open` begins one.")
     if not path.parent.is_dir():
         raise LedgerFileError(f"The folder {path.parent} does not exist: create it, or choose another place.")
+    if path.is_file():
+        check_size(path)
     address = f"file:{quote(os.fspath(path))}?mode={'rwc' if create else 'rw'}"
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE, isolation_level=None)) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA trusted_schema = OFF")
             yield connection
     except sqlite3.Error as error:
         raise LedgerFileError(explain_refusal(path, error)) from None
@@ -121,6 +125,8 @@ def _check_kind(path: Path, connection: sqlite3.Connection, *, create: bool) -> 
         raise LedgerFileError(f"{path} is an SQLite file of another program, not a ledger. Check the path.")
     elif not FIRST <= (version := _version(connection)) <= LEDGER_FORMAT:
         raise LedgerFileError(f"{path} has format {version}, this version reads {LEDGER_FORMAT}. Update privmeasure.")
+    else:
+        check_tables(path, connection)
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
@@ -199,8 +205,9 @@ def contents(connection: sqlite3.Connection) -> Contents:
     entries = _stored_entries(connection)
     columns = "id, dataset, before, cap, time, user, reason"
     raises = [] if first else connection.execute(f"SELECT {columns} FROM raised ORDER BY number").fetchall()
-    with _edited():
-        return Contents(
+    path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+    try:
+        found = Contents(
             tuple(
                 Account(row[0], read_fraction(row[1]), row[2], row[3], row[4], read_fraction(row[5]))
                 for row in accounts
@@ -208,6 +215,13 @@ def contents(connection: sqlite3.Connection) -> Contents:
             tuple(_entry(row, first=first) for row in entries),
             tuple(Raise(_id(row[0]), row[1], read_fraction(row[2]), read_fraction(row[3]), *row[4:]) for row in raises),
         )
+    except (ArgumentError, ArithmeticError, TypeError, AttributeError):
+        raise LedgerFileError(
+            f"{path} is damaged: it has an epsilon, a delta or a cap that is not written p/q, an id that is not 32 "
+            "hexadecimal digits, or a digest that is not 64. The file was edited. Take it from a backup."
+        ) from None
+    check_records(path, found)
+    return found
 
 
 def _stored_entries(connection: sqlite3.Connection) -> list[Any]:
@@ -267,13 +281,3 @@ def _digests(text: str) -> tuple[str, ...]:
     if not all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in digests):
         raise ArgumentError("a digest must be 64 hexadecimal digits")
     return digests
-
-
-@contextmanager
-def _edited() -> Iterator[None]:
-    try:
-        yield
-    except (ArgumentError, ArithmeticError, TypeError):
-        raise LedgerFileError(
-            "The ledger has an epsilon that is no fraction, or an id that is none: it was edited. Use a backup."
-        ) from None

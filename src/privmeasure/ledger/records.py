@@ -106,6 +106,15 @@ class Contents:
         """Return the entries and the raises of an account, by the name that it has in the book."""
         return [e for e in self.entries if e.dataset == dataset], [r for r in self.raises if r.dataset == dataset]
 
+    def by_account(self) -> "list[tuple[Account, list[Entry], list[Raise]]]":
+        """Return each account with its entries and raises, in one pass over all of them."""
+        found: dict[str, tuple[Account, list[Entry], list[Raise]]] = {a.dataset: (a, [], []) for a in self.accounts}
+        for entry in self.entries:
+            found[entry.dataset][1].append(entry)
+        for raised in self.raises:
+            found[raised.dataset][2].append(raised)
+        return list(found.values())
+
 
 def total(entries: Iterable[Entry], delta: Fraction = Fraction(0)) -> Fraction:
     """Return the epsilon of all releases together that count, at the delta of their account.

@@ -12,8 +12,12 @@ from privmeasure.domains.traits import finest_level
 FactPlace = tuple[int, int]
 """A factor of the table and a coordinate of it: columns of a group take their values independently of each other."""
 
-MOST_SEARCHED = 100_000
-"""Of the search. Beyond it facts are taken to be possible: rows are checked in any case."""
+MOST_SEARCHED = 1_000_000
+"""The most facts that the search compares with a choice. Beyond it facts are taken to be possible: rows are checked."""
+MOST_COMPARED = 3_000_000
+"""The most values times conditions of a column that are tried; beyond it facts are taken to be possible, too."""
+EDGES = 10
+"""Values that are tried for each interval: near its two ends."""
 
 
 def some_row(facts: Sequence[Fact], domain: Product) -> bool:
@@ -25,33 +29,42 @@ def some_row(facts: Sequence[Fact], domain: Product) -> bool:
         >>> some_row([(every[0], every[1])], Product([Categories(2), Categories(2)]))
         False
     """
-    columns = sorted({_place(condition) for fact in facts for condition in fact})
-    kinds = [
-        _kinds(domain.factors[place[0]], place[1], [c for fact in facts for c in fact if _place(c) == place])
-        for place in columns
-    ]
-    steps = 0
+    named: dict[FactPlace, dict[Condition, None]] = {}
+    for condition in (condition for fact in facts for condition in fact):
+        named.setdefault(_place(condition), {})[condition] = None
+    if sum(len(those) * EDGES * sum(len(c.intervals) for c in those) for those in named.values()) > MOST_COMPARED:
+        return True
+    columns = sorted(named)
+    kinds = [_kinds(domain.factors[place[0]], place[1], list(named[place])) for place in columns]
+    number = {place: k for k, place in enumerate(columns)}
+    earlier: list[list[tuple[int, Condition, Condition]]] = [[] for _ in columns]  # facts, at the later of two columns
+    for fact in facts:
+        one, two = sorted(fact, key=_place)
+        earlier[number[_place(two)]].append((number[_place(one)], one, two))
 
-    def search(chosen: dict[FactPlace, frozenset[Condition]]) -> bool:
-        nonlocal steps
-        steps += 1
-        if steps > MOST_SEARCHED or len(chosen) == len(columns):
+    chosen: list[frozenset[Condition]] = []
+    choices, steps = [iter(kinds[0])], 0
+    while choices:
+        kind = next(choices[-1], None)
+        if kind is None:  # no value of this column goes with those of the columns before it: change the last of them
+            choices.pop()
+            del chosen[-1:]
+            continue
+        steps += 1 + len(earlier[len(chosen)])
+        if steps > MOST_SEARCHED:
             return True
-        for kind in kinds[len(chosen)]:
-            row = chosen | {columns[len(chosen)]: kind}
-            if not any(_holds(one, row) and _holds(two, row) for one, two in facts) and search(row):
-                return True
-        return False
-
-    return search({})
+        chosen.append(kind)
+        if any(one in chosen[i] and two in kind for i, one, two in earlier[len(chosen) - 1]):
+            chosen.pop()
+        elif len(chosen) == len(columns):
+            return True
+        else:
+            choices.append(iter(kinds[len(chosen)]))
+    return False
 
 
 def _place(condition: Condition) -> FactPlace:
     return condition.column, condition.coordinate
-
-
-def _holds(condition: Condition, row: dict[FactPlace, frozenset[Condition]]) -> bool:
-    return condition in row.get(_place(condition), frozenset())
 
 
 def _kinds(factor: Domain, coordinate: int, conditions: Sequence[Condition]) -> set[frozenset[Condition]]:
@@ -75,5 +88,5 @@ def _kinds(factor: Domain, coordinate: int, conditions: Sequence[Condition]) -> 
     rows = np.full((len(values), factor.width), np.nan)
     rows[:, coordinate] = values
     held = np.array([condition.holds(rows) for condition in conditions]).T
-    kinds = {frozenset(c for c, yes in zip(conditions, row, strict=True) if yes) for row in held}
+    kinds = {frozenset(conditions[i] for i in np.flatnonzero(row).tolist()) for row in np.unique(held, axis=0)}
     return kinds if inner.width == 1 else kinds | {frozenset()}  # of a place not all kinds were tried

@@ -79,10 +79,17 @@ class Condition:
 
     def both(self, other: "Condition") -> "Condition":
         """Return the values that this and another condition on the same column mean."""
-        pairs = [
-            (max(a, c), min(b, d)) for a, b in self.intervals for c, d in other.intervals if max(a, c) <= min(b, d)
-        ]
-        return Condition(self.column, self.coordinate, tuple(sorted(pairs)), self.missing and other.missing)
+        pairs, mine, its = [], list(self.intervals), list(other.intervals)
+        i = j = 0
+        while i < len(mine) and j < len(its):  # both are sorted, and the interval that ends first meets no other
+            low, high = max(mine[i][0], its[j][0]), min(mine[i][1], its[j][1])
+            if low <= high:
+                pairs.append((low, high))
+            if mine[i][1] <= its[j][1]:
+                i += 1
+            else:
+                j += 1
+        return Condition(self.column, self.coordinate, tuple(pairs), self.missing and other.missing)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON value."""
@@ -154,6 +161,14 @@ def apart(facts: Sequence[Fact], spaces: Sequence[Domain]) -> dict[int, Any]:
 def _inside(conditions: Sequence[Condition], space: Domain, level: int) -> list[Bools]:
     """Return for each condition which cells of a level lie inside it."""
     return [condition.cells(space, level)[1] for condition in conditions]
+
+
+def all_of(conditions: Sequence[Condition]) -> Condition:
+    """Return the values that all of some conditions on one column mean; two by two, so that few are long."""
+    while len(conditions) > 1:
+        pairs = zip(conditions[::2], conditions[1::2], strict=False)
+        conditions = [one.both(two) for one, two in pairs] + list(conditions[len(conditions) // 2 * 2 :])
+    return conditions[0]
 
 
 def by_column(conditions: Sequence[Condition]) -> Mapping[int, tuple[Condition, ...]]:

@@ -17,6 +17,7 @@ from privmeasure.tables.columns.derived import Derived
 from privmeasure.tables.columns.fields import did_you_mean
 from privmeasure.tables.columns.fixed import Constant
 from privmeasure.tables.expressions import Call, Expression, ExpressionError, Literal, names_in
+from privmeasure.tables.limits import MAX_PROBLEMS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,25 +118,38 @@ class Derivation:
 
 def derivations(columns: Mapping[str, AnyColumn]) -> tuple[dict[str, Derivation], list[tuple[str, str]]]:
     """Return how the derived columns are computed, each after those that it needs, and what is wrong, by column."""
-    waiting = {name: column for name, column in columns.items() if isinstance(column, Derived)}
-    if not waiting:
+    derived = {name: column for name, column in columns.items() if isinstance(column, Derived)}
+    if not derived:
         return {}, []
     known = {name: sort for title, column in columns.items() for name, sort in _sorts(title, column).items()}
+    places = {name: i for i, name in enumerate(derived)}
+    lacking = {name: set(names_in(column.tree)) & derived.keys() for name, column in derived.items()}
+    users: dict[str, list[str]] = {name: [] for name in derived}
+    for name, needed in lacking.items():
+        for other in needed:
+            users[other].append(name)
     found: dict[str, Derivation] = {}
     problems: list[tuple[str, str]] = []
-    while waiting:
-        ready = [name for name, column in waiting.items() if not set(names_in(column.tree)) & set(waiting)]
-        if not ready:
-            first = next(iter(waiting))
-            problems.append((first, f"column {first!r} is derived from itself, through other columns perhaps."))
-            break
+    ready, waiting = [name for name in derived if not lacking[name]], set(derived)
+    while ready:
+        freed = []
         for name in ready:
-            column = waiting.pop(name)
+            if len(problems) >= MAX_PROBLEMS:
+                return found, problems
+            column = derived[name]
             try:
                 found[name] = Derivation(column, _sort(column.tree, known, column))
                 known[name] = found[name].sort
             except ExpressionError as fault:
                 problems.append((name, f"column {name!r} has derive = {column.derive[:80]!r}, which {fault}"))
+            waiting.remove(name)
+            for user in users[name]:
+                lacking[user].remove(name)
+                freed += [] if lacking[user] else [user]
+        ready = sorted(freed, key=places.__getitem__)
+    if waiting and not ready:
+        first = min(waiting, key=places.__getitem__)
+        problems.append((first, f"column {first!r} is derived from itself, through other columns perhaps."))
     return found, problems
 
 

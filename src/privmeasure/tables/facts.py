@@ -4,9 +4,10 @@ Every column decodes points to values in one direction (numbers, dates) or to a 
 comparison is a set of intervals of points: those that decode to a value for which it is true. Nothing here sees data.
 """
 
+import contextlib
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any, NoReturn
@@ -16,8 +17,8 @@ import numpy as np
 from privmeasure.conditions.language import Clause, ConditionError, Shifted, Value, parse_condition
 from privmeasure.conditions.orders import AnyFact, ColumnOrder, WrittenAs
 from privmeasure.conditions.possible import some_row
-from privmeasure.conditions.sets import Condition, Fact, Interval, part_of
-from privmeasure.domains import Bools, Categories, Circle, Domain, Integers, Nullable, Points
+from privmeasure.conditions.sets import Condition, Fact, Interval, all_of, part_of
+from privmeasure.domains import Bools, Categories, Circle, Domain, Floats, Integers, Nullable, Points
 from privmeasure.errors import ArgumentError, SchemaError
 from privmeasure.tables import Schema
 from privmeasure.tables.arrow import plain_type
@@ -26,12 +27,15 @@ from privmeasure.tables.columns.clock import nanoseconds
 from privmeasure.tables.columns.fields import did_you_mean
 from privmeasure.tables.deriving import Derivation
 from privmeasure.tables.expressions import names_in
+from privmeasure.tables.limits import MAX_PROBLEMS
 from privmeasure.tables.orders import is_order, other_column, shift_in
 
 MOST_TRIED_VALUES = 1 << 20
 """Of a column from which another one is derived, to find those that a comparison means."""
 COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 """What Arrow calls them."""
+NOWHERE = (math.inf, math.inf)
+"""Where a column turns at a value that it does not reach, or that is no number."""
 HALVINGS = 1100
 """Of an interval of doubles until its ends are neighbours: at most one for each of their 2^64."""
 
@@ -50,6 +54,17 @@ def conditions(schema: Schema, text: str, *, types: Types | None = None) -> tupl
         return _conditions(schema, text, types)
     except ConditionError as fault:
         raise ArgumentError(f"where = {_quoted(text)} {fault}") from None
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Where an ordered column turns: for each value, the first point that reaches it and the first that passes it.
+
+    `sample` is a value of the column, in whose type values are written.
+    """
+
+    sample: Any
+    places: Mapping[Any, tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -86,7 +101,8 @@ def asked(schema: Schema, text: str | None, *, types: Types | None = None) -> Wa
         tried = {c: _enumerated(schema, c) for c in clauses if c.name in schema.derived}
         for clause in tried:  # a comparison that makes no sense is refused before any row is made
             _compared(schema.derived[clause.name], schema.derive(_no_rows(schema))[clause.name], clause)
-        found = [tried[c] if c in tried else _condition(schema, c, types) for c in clauses]
+        turns = _turns(schema, clauses, types)
+        found = [tried[c] if c in tried else _condition(schema, c, turns) for c in clauses]
     except ConditionError as fault:
         raise ArgumentError(f"where = {_quoted(text)} {fault}") from None
     left = tuple(c for c, condition in tried.items() if condition is None)
@@ -112,15 +128,22 @@ def forbidden_pairs(schema: Schema) -> tuple[Fact, ...]:
 
 
 def _facts(schema: Schema) -> tuple[Fact, ...]:
-    problems, facts = [], []
-    for text in schema.never:
-        try:
-            if is_order(text, schema.columns):
-                _check_order(schema, _order(schema, text, None))
+    problems: list[str] = []
+    rules: dict[int, list[Clause]] = {}
+    for i, text in enumerate(schema.never):
+        with _told(text, problems):
+            rules[i] = parse_condition(text)
+    compared = {i for i, clauses in rules.items() if any(other_column(c, schema.columns) for c in clauses)}
+    turns = _turns(schema, [c for i, clauses in rules.items() if i not in compared for c in clauses], None)
+    facts: list[Fact] = []
+    for i, clauses in rules.items():
+        with _told(schema.never[i], problems):
+            if i in compared:
+                _check_order(schema, _order(schema, clauses, None))
             else:
-                facts.append(_fact(schema, text))
-        except ConditionError as fault:
-            problems.append(f"never = {_quoted(text)} {fault}")
+                facts.append(_fact(schema, clauses, turns))
+        if len(problems) > MAX_PROBLEMS:
+            break
     if problems:
         raise SchemaError(*problems)
     domain = schema.node_domain
@@ -130,6 +153,15 @@ def _facts(schema: Schema) -> tuple[Fact, ...]:
             "make it narrower."
         )
     return tuple(facts)
+
+
+@contextlib.contextmanager
+def _told(text: str, problems: list[str]) -> Iterator[None]:
+    """Note what is wrong with a rule, and go on."""
+    try:
+        yield
+    except ConditionError as fault:
+        problems.append(f"never = {_quoted(text)} {fault}")
 
 
 def facts_by_rule(schema: Schema) -> dict[str, AnyFact]:
@@ -149,11 +181,12 @@ def column_orders(schema: Schema, *, types: Types | None = None) -> tuple[Column
         >>> order.broken(np.array([5.0, 5.0]), np.array([3.0, 4.0]))
         array([False,  True])
     """
-    return tuple(_order(schema, text, types) for text in schema.never if is_order(text, schema.columns))
+    rules = [parse_condition(text) for text in schema.never if is_order(text, schema.columns)]
+    return tuple(_order(schema, clauses, types) for clauses in rules)
 
 
-def _order(schema: Schema, text: str, types: Types | None) -> ColumnOrder:
-    clauses, data = parse_condition(text), schema.data
+def _order(schema: Schema, clauses: Sequence[Clause], types: Types | None) -> ColumnOrder:
+    data = schema.data
     clause = next(c for c in clauses if other_column(c, schema.columns))
     other = other_column(clause, schema.columns)
     assert other is not None
@@ -179,10 +212,11 @@ def _order(schema: Schema, text: str, types: Types | None) -> ColumnOrder:
     for column in (one, two) if one.sort in ("datetime", "time") else ():
         if nanoseconds(getattr(column, "resolution", "1s")) % 1000:
             raise ConditionError("compares times of a resolution in nanoseconds. Use one of at least a microsecond.")
-    stored = [None if types is None else types[list(data).index(n)] for n in (name, other.name)]
+    kinds = dict.fromkeys(data) if types is None else dict(zip(data, types, strict=True))
+    stored = [kinds[name], kinds[other.name]]
     return ColumnOrder(
-        _factor(schema, name),
-        _factor(schema, other.name),
+        schema.places[name],
+        schema.places[other.name],
         sign,
         shift_in(one, two, other),
         _written((one, two), stored),
@@ -214,8 +248,8 @@ def _check_order(schema: Schema, order: ColumnOrder) -> None:
         raise ConditionError("forbids every row, by the bounds of the two columns. Turn the sign, or widen the bounds.")
 
 
-def _fact(schema: Schema, text: str) -> Fact:
-    found = _conditions(schema, text, None)
+def _fact(schema: Schema, clauses: Sequence[Clause], turns: Mapping[str, Turns]) -> Fact:
+    found = _joined([_condition(schema, clause, turns) for clause in clauses])
     if len(found) != 2:
         raise ConditionError(
             f"is about {len(found)} column{'' if len(found) == 1 else 's'}; a fact is about exactly two."
@@ -225,19 +259,20 @@ def _fact(schema: Schema, text: str) -> Fact:
 
 
 def _conditions(schema: Schema, text: str, types: Types | None) -> tuple[Condition, ...]:
-    return _joined([_condition(schema, clause, types) for clause in parse_condition(text)])
+    clauses = parse_condition(text)
+    turns = _turns(schema, clauses, types)
+    return _joined([_condition(schema, clause, turns) for clause in clauses])
 
 
 def _joined(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
     """Return one condition for each column."""
-    found: dict[tuple[int, int], Condition] = {}
+    found: dict[tuple[int, int], list[Condition]] = {}
     for condition in conditions:
-        place = condition.column, condition.coordinate
-        found[place] = found[place].both(condition) if place in found else condition
-    return tuple(found.values())
+        found.setdefault((condition.column, condition.coordinate), []).append(condition)
+    return tuple(all_of(those) for those in found.values())
 
 
-def _condition(schema: Schema, clause: Clause, types: Types | None) -> Condition:
+def _condition(schema: Schema, clause: Clause, turns: Mapping[str, Turns]) -> Condition:
     name, data = clause.name, schema.data
     if name not in data:
         _refuse_name(schema, name)
@@ -250,12 +285,11 @@ def _condition(schema: Schema, clause: Clause, types: Types | None) -> Condition
     column = data[name]
     if column.domain.width > 1:
         raise ConditionError(f"names {name!r}, which is a place. Conditions on places cannot be expressed.")
-    node, at = _factor(schema, name)
+    node, at = schema.places[name]
     if clause.sign in ("is", "is not"):
         missing = clause.sign == "is"
         return Condition(node, at, () if missing else (_ends(column.domain),), missing)
-    storage = None if types is None else types[list(data).index(name)]
-    return Condition(node, at, tuple(_intervals(column, clause, storage)))
+    return Condition(node, at, tuple(_intervals(column, clause, turns.get(name))))
 
 
 def _refuse_name(schema: Schema, name: str) -> NoReturn:
@@ -266,13 +300,6 @@ def _refuse_name(schema: Schema, name: str) -> NoReturn:
         raise ConditionError(f"names the column {name!r}, which is constant or dropped: it has no data.")
     names = [*schema.data, *schema.derived]
     raise ConditionError(f"names the column {name!r}, which the schema does not have.{did_you_mean(name, names)}")
-
-
-def _factor(schema: Schema, name: str) -> tuple[int, int]:
-    """Return the factor of the table that a column lies in, and its place there."""
-    node = next(j for j, node in enumerate(schema.nodes) if name in node)
-    before = schema.nodes[node][: schema.nodes[node].index(name)]
-    return node, sum(schema.data[other].domain.width for other in before)
 
 
 def _enumerated(schema: Schema, clause: Clause) -> Condition | None:
@@ -294,7 +321,7 @@ def _enumerated(schema: Schema, clause: Clause) -> Condition | None:
     before = list(schema.data)[: list(schema.data).index(varying[0])]
     points[:, sum(schema.data[other].domain.width for other in before)] = values
     holds = _compared(schema.derived[name], schema.derive(points)[name], clause)
-    node, at = _factor(schema, varying[0])
+    node, at = schema.places[varying[0]]
     met = [int(value) for value in values[:-1][holds[:-1]]]
     return Condition(node, at, tuple(_merged(met)), bool(column.nullable and holds[-1]))
 
@@ -352,10 +379,11 @@ def _ends(domain: Domain) -> Interval:
     return low, math.nextafter(high, low) if isinstance(_inner(domain), Circle) else high  # its end is its start again
 
 
-def _intervals(column: DataColumn, clause: Clause, storage: Any) -> list[Interval]:
+def _intervals(column: DataColumn, clause: Clause, turns: Turns | None) -> list[Interval]:
     """Return the points that decode to a value for which the clause is true."""
-    if column.listed is None:
-        return _ordered(column, clause, storage)
+    if turns is not None:
+        return _ordered(column, clause, turns)
+    assert column.listed is not None
     if clause.sign not in ("=", "!=") and column.unordered:
         raise ConditionError(f"compares {clause.name!r} by {clause.sign}{column.unordered}")
     positions = [column.position(clause.name, value) for value in clause.values]
@@ -386,27 +414,20 @@ def _merged(positions: Sequence[int]) -> list[Interval]:
     return [(low, high) for low, high in runs]
 
 
-def _ordered(column: DataColumn, clause: Clause, storage: Any) -> list[Interval]:
+def _ordered(column: DataColumn, clause: Clause, turns: Turns) -> list[Interval]:
     """Return the intervals of a column whose values grow with its points."""
     low, high = _ends(column.domain)
-
-    kind = column.comparable(storage)
-
-    def value_at(point: float) -> Any:
-        return column.decode(np.array([[point]]), [kind])[0][0].as_py()
-
-    sample = value_at(low)
-    bounds = [_like(clause.name, value, sample) for value in clause.values]
-    reached = [_first(lambda x, b=b: value_at(x) >= b, low, high) for b in bounds]  # type: ignore[misc]
-    passed = [_first(lambda x, b=b: value_at(x) > b, low, high) for b in bounds]  # type: ignore[misc]
-    equal = sorted((a, _before(b)) for a, b in zip(reached, passed, strict=True) if a < b)
+    bounds = [_like(clause.name, value, turns.sample) for value in clause.values]
+    found = [turns.places.get(bound, NOWHERE) for bound in bounds]
+    reached, passed = found[0]
+    equal = sorted({(a, _before(b)) for a, b in found if a < b})
     pieces = {
         "=": equal,
         "!=": _without(equal, low, high),
-        "<": [(low, _before(reached[0]))],
-        "<=": [(low, _before(passed[0]))],
-        ">": [(passed[0], high)],
-        ">=": [(reached[0], high)],
+        "<": [(low, _before(reached))],
+        "<=": [(low, _before(passed))],
+        ">": [(passed, high)],
+        ">=": [(reached, high)],
     }[clause.sign]
     pieces = [(max(a, low), min(b, high)) for a, b in pieces]
     if isinstance(_inner(column.domain), Integers):  # the points that there are
@@ -414,18 +435,59 @@ def _ordered(column: DataColumn, clause: Clause, storage: Any) -> list[Interval]
     return [(a, b) for a, b in pieces if a <= b]
 
 
-def _first(reached: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the first double of [low, high] from which on something is true; infinity where it never is."""
-    if reached(low):
-        return low
-    if not reached(high):
-        return math.inf
+def _turns(schema: Schema, clauses: Sequence[Clause], types: Types | None) -> dict[str, Turns]:
+    """Return where ordered columns turn at what clauses compare them with; all values of a column are sought at once.
+
+    A value that a column cannot have is left out: the clause that names it is refused later.
+    """
+    stored = {} if types is None else dict(zip(schema.data, types, strict=True))
+    named: dict[str, list[Value]] = {}
+    for clause in clauses:
+        column = schema.data.get(clause.name)
+        if column is not None and column.listed is None and column.domain.width == 1:
+            named.setdefault(clause.name, []).extend(clause.values)
+    return {name: _turns_of(name, schema.data[name], values, stored.get(name)) for name, values in named.items()}
+
+
+def _turns_of(name: str, column: DataColumn, values: Sequence[Value], storage: Any) -> Turns:
+    """Return where one column turns at some values."""
+    kind, (low, high) = column.comparable(storage), _ends(column.domain)
+    (sample,) = _values_at(column, kind, np.array([low]))
+    read = set()
+    for value in values:
+        with contextlib.suppress(ConditionError):
+            read.add(_like(name, value, sample))
+    bounds = list(read)
+
+    def compared(sign: Callable[[Any, Any], Any]) -> Callable[[Floats], Bools]:
+        return lambda points: np.fromiter(map(sign, _values_at(column, kind, points), bounds), bool, len(bounds))
+
+    reached, passed = (_firsts(compared(sign), low, high, len(bounds)) for sign in (operator.ge, operator.gt))
+    return Turns(sample, dict(zip(bounds, zip(reached, passed, strict=True), strict=True)))
+
+
+def _values_at(column: DataColumn, kind: Any, points: Floats) -> list[Any]:
+    """Return the values of some points as Python has them."""
+    values: list[Any] = column.decode(points[:, None], [kind])[0].to_pylist()
+    return values
+
+
+def _firsts(reached: Callable[[Floats], Bools], low: float, high: float, count: int) -> list[float]:
+    """Return for each of some questions the first double of [low, high] from which on it is true; infinity if none is.
+
+    `reached` answers all of them, each at a point of its own.
+    """
+    below, above = np.full(count, low), np.full(count, high)
+    always, ever = reached(below), reached(above)
     for _ in range(HALVINGS):
-        middle = low + (high - low) / 2
-        if middle in (low, high):
+        middle = below + (above - below) / 2
+        inside = (middle != below) & (middle != above)
+        if not inside.any():
             break
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+        yes = reached(middle)
+        above, below = np.where(inside & yes, middle, above), np.where(inside & ~yes, middle, below)
+    found: list[float] = np.where(always, low, np.where(ever, above, math.inf)).tolist()
+    return found
 
 
 def _before(point: float) -> float:

@@ -30,6 +30,7 @@ from privmeasure.tables.derived_values import derive
 from privmeasure.tables.deriving import Derivation, derivations, needed_names
 from privmeasure.tables.expressions import names_in
 from privmeasure.tables.layout import Layout
+from privmeasure.tables.limits import size_problem
 from privmeasure.tables.orders import rule_names
 from privmeasure.tables.persons import refuses_ids
 from privmeasure.tables.suffixes import ask_for_delimiter
@@ -133,6 +134,8 @@ class Schema:
             raise SchemaError("A schema in JSON must be an object with a list of columns.")
         if problem := format_problem(value.get("format"), value.get("person"), value.get("target")):
             raise SchemaError(f"The schema {problem}")
+        if problem := size_problem(len(value["columns"]), 0):
+            raise SchemaError(problem)
         columns: dict[str, Column] = {}
         for fields in value["columns"]:
             if not isinstance(fields, Mapping) or not isinstance(fields.get("name"), str) or fields["name"] in columns:
@@ -143,7 +146,11 @@ class Schema:
             except ColumnError as fault:
                 raise SchemaError(f"column {name!r} {fault.predicate}") from None
         groups, never = value.get("groups", []), value.get("never", [])
-        if not (isinstance(groups, list) and all(isinstance(g, list) for g in groups) and isinstance(never, list)):
+        if not (
+            isinstance(groups, list)
+            and all(isinstance(group, list) and all(isinstance(name, str) for name in group) for group in groups)
+            and isinstance(never, list)
+        ):
             raise SchemaError("The groups of a schema in JSON must be lists of names, and never a list of texts.")
         return cls(columns, groups=groups, never=never, person=value.get("person"), target=value.get("target"))
 
@@ -190,11 +197,22 @@ class Schema:
         """The nodes that hold a column that people will predict."""
         return tuple(j for j, node in enumerate(self.nodes) if set(node) & set(self.target))
 
-    @property
-    def data(self) -> dict[str, DataColumn]:
+    @cached_property
+    def data(self) -> Mapping[str, DataColumn]:
         """The columns that have a domain, in the order of the nodes."""
         found = {name: self.columns[name] for node in self.nodes for name in node}
-        return {name: column for name, column in found.items() if isinstance(column, DataColumn)}
+        return MappingProxyType({name: column for name, column in found.items() if isinstance(column, DataColumn)})
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[int, int]]:
+        """The node that holds each column of data, and the first coordinate of the column there."""
+        found: dict[str, tuple[int, int]] = {}
+        for j, node in enumerate(self.nodes):
+            start = 0
+            for name in node:
+                found[name] = j, start
+                start += self.data[name].domain.width
+        return MappingProxyType(found)
 
     @cached_property
     def node_domain(self) -> Product:

@@ -24,13 +24,12 @@ from privmeasure.tables.columns.kinds import (
     schema_format,
     to_fields,
 )
+from privmeasure.tables.limits import MAX_KEY_PARTS, MAX_LOOKUP_BYTES, MAX_SCHEMA_BYTES
 from privmeasure.tables.orders import is_order
 
 TOP = ("format", "person", "target", "columns", "group", "never")
 TABLES = ("columns", "group")
 """What of it is written as tables."""
-LARGEST_FILE = 1 << 28
-"""Bytes: a schema that is larger is another file."""
 
 
 class Declared(NamedTuple):
@@ -46,18 +45,30 @@ class Declared(NamedTuple):
 def read_schema(path: str | Path) -> Declared:
     """Read a schema file."""
     path = Path(path)
+    return parse_schema(_text(path), path.name, path.parent)
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(MAX_SCHEMA_BYTES + 1)
+    if len(content) > MAX_SCHEMA_BYTES:
+        raise SchemaError(_too_large(str(path)))
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise SchemaError(f"{path} is larger than a schema can be. Is it the data? Give the schema, a TOML file.")
-        text = path.read_bytes().decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{path} is not a text in UTF-8. Is it the data? Give the schema, a TOML file.") from None
-    return parse_schema(text, path.name, path.parent)
+
+
+def _too_large(name: str) -> str:
+    return (
+        f"{name} is larger than a schema can be ({MAX_SCHEMA_BYTES:,} bytes). Is it the data? Give the schema, a TOML "
+        "file. A long table of a lookup belongs into a CSV file that the schema names."
+    )
 
 
 def undecided_columns(path: str | Path) -> list[str]:
     """Return the columns of a valid schema file that do not say whether cells may be missing: false is taken."""
-    tree = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+    tree = tomllib.loads(_text(Path(path)))
     return [
         name
         for name, fields in tree["columns"].items()
@@ -80,6 +91,9 @@ def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:
         privmeasure.errors.SchemaError: people.toml, line 4: column 'age' has low = 90 and high = 17; low must be below
         high. Swap them.
     """
+    if len(text) > MAX_SCHEMA_BYTES:
+        raise SchemaError(_too_large(name))
+    _check_keys(text, name)
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -113,6 +127,23 @@ def parse_schema(text: str, name: str, folder: Path | None = None) -> Declared:
     raise SchemaError(*told_on_a_screen([f"{name}, line {line}: {told}" for line, told in placed], gaps, name=name))
 
 
+def _check_keys(text: str, name: str) -> None:
+    """Refuse a dotted key of very many parts before it is parsed, which takes time and memory for every two of them."""
+    parts, dotted, line = 0, False, 1
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token == ".":
+            dotted = True
+            continue
+        parts, dotted = parts + 1 if dotted else 1, False
+        if parts > MAX_KEY_PARTS:
+            raise SchemaError(
+                f"{name}, line {line}: a key has more than {MAX_KEY_PARTS} parts. Keys of a schema have at most three, "
+                "like columns.age.low."
+            )
+        line += token.count("\n")
+
+
 def _top_problems(tree: Mapping[str, Any]) -> Iterator[tuple[Spot, str]]:
     for key in tree:
         if key not in TOP:
@@ -144,15 +175,11 @@ def _with_lookup(fields: Any, folder: Path | None) -> Any:
         return fields
     place = folder / fields["lookup"]
     try:
-        if Path(fields["lookup"]).is_absolute() or ".." in Path(fields["lookup"]).parts:
-            raise OSError  # a schema of somebody else's names no file but those that came with it
-        if place.stat().st_size > LARGEST_FILE:
-            raise ColumnError(f"has a lookup, {place.name}, that is larger than one can be.", "lookup")
-        rows = list(csv.reader(io.StringIO(place.read_bytes().decode("utf-8-sig")), strict=True))
+        rows = list(csv.reader(io.StringIO(_lookup_text(place, folder)), strict=True))
     except (OSError, UnicodeDecodeError, csv.Error):
         raise ColumnError(
-            f"has lookup = {fields['lookup']!r}, which cannot be read beside the schema. It is a CSV file in UTF-8 "
-            "with a header and two columns: what is looked up, and what it gives.",
+            f"has lookup = {fields['lookup'][:80]!r}, which cannot be read beside the schema. It is a CSV file in "
+            "UTF-8 with a header and two columns: what is looked up, and what it gives.",
             "lookup",
         ) from None
     table: dict[str, Any] = {}
@@ -163,6 +190,17 @@ def _with_lookup(fields: Any, folder: Path | None) -> Any:
         table[row[0]] = row[1]
     whole = all(re.fullmatch(r"-?(0|[1-9][0-9]{0,14})", value) for value in table.values())
     return {**fields, "lookup": {key: int(value) if whole else value for key, value in table.items()}}
+
+
+def _lookup_text(place: Path, folder: Path) -> str:
+    """Return the text of a lookup; a schema of a stranger names no file but those that came with it."""
+    if "\0" in str(place) or not place.resolve().is_relative_to(folder.resolve()) or not place.is_file():
+        raise FileNotFoundError
+    if place.stat().st_size > MAX_LOOKUP_BYTES:
+        raise ColumnError(
+            f"has a lookup, {place.name[:80]}, that is larger than one can be ({MAX_LOOKUP_BYTES:,} bytes).", "lookup"
+        )
+    return place.read_bytes().decode("utf-8-sig")
 
 
 def _broken(message: str, name: str) -> str:
@@ -187,6 +225,9 @@ _TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}=.,\n]|[^\s"\'#\[\]{}=.,]+',
     re.DOTALL,
 )
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def key_lines(text: str) -> dict[Spot, int]:
@@ -246,7 +287,11 @@ def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _keys(tokens: list[str]) -> Spot:
     """Return a dotted key."""
-    return tuple(next(iter(tomllib.loads(f"{token} = 0"))) for token in tokens if token != ".")
+    return tuple(
+        token if _BARE_KEY.fullmatch(token) else next(iter(tomllib.loads(f"{token} = 0")))
+        for token in tokens
+        if token != "."
+    )
 
 
 def write_schema(
@@ -285,7 +330,7 @@ def _short(value: Any) -> Any:
 
 def key_text(key: str) -> str:
     """Return a key of TOML, in quotes where it needs them."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else value_text(key)
+    return key if _BARE_KEY.fullmatch(key) else value_text(key)
 
 
 def value_text(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from privmeasure.errors import SchemaError
+from privmeasure.tables.limits import MAX_HINT_LENGTH, MAX_HINT_NAMES
 
 MOST_TOLD = 12
 """Problems of a schema file that one error lists: with what to write they fit on a screen."""
@@ -121,7 +122,10 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
         >>> did_you_mean("x", ["height", "weight"])
         ''
     """
-    lowered = {name.lower(): name for name in reversed(known)}
+    if len(word) > MAX_HINT_LENGTH:  # comparing two long texts takes time for every two of their letters
+        return ""
+    likely = [name for name in known if len(name) <= MAX_HINT_LENGTH][:MAX_HINT_NAMES]
+    lowered = {name.lower(): name for name in reversed(likely)}
     close = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
     return f" Did you mean {lowered[close[0]]!r}?" if close else ""
 

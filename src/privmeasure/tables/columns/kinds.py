@@ -19,6 +19,7 @@ from privmeasure.tables.columns.numbers import Number
 from privmeasure.tables.columns.places import Place
 from privmeasure.tables.columns.times import Datetime, Time
 from privmeasure.tables.deriving import derivations
+from privmeasure.tables.limits import MAX_PROBLEMS, size_problem
 from privmeasure.tables.orders import is_order
 
 __all__ = [
@@ -186,6 +187,8 @@ def disagreements(
     target: Sequence[str] = (),
 ) -> list[tuple[Spot, str]]:
     """Return everything that is wrong between columns, each with its place in a schema file."""
+    if problem := size_problem(len(columns), len(never)):
+        return [(("never",) if "never" in problem else ("columns",), problem)]
     problems: list[tuple[Spot, str]] = []
     owner: dict[str, str] = {}
     for name, column in columns.items():
@@ -202,13 +205,17 @@ def disagreements(
             owner.setdefault(source, name)
     if not problems and not any(isinstance(column, DataColumn) for column in columns.values()):
         problems.append((("columns",), "no column of the schema has data: all are dropped, constant or derived."))
+    taken: set[str] = set()
     for i, group in enumerate(groups):
         problems += [(("group", str(i)), problem) for problem in _group_problems(group, columns)]
         problems += [
             (("group", str(i)), f"column {name!r} is in two groups. Take it out of one, or join the two.")
             for name in dict.fromkeys(group)
-            if any(name in other for other in groups[:i])
+            if name in taken
         ]
+        if len(problems) > MAX_PROBLEMS:
+            return problems
+        taken.update(group)
     if not problems:
         problems += [(("columns", name, "derive"), problem) for name, problem in derivations(columns)[1]]
     if not all(isinstance(rule, str) for rule in never):
@@ -232,8 +239,10 @@ def as_target(named: Any) -> Any:
 def _target_problems(target: Any, columns: Mapping[str, Column], person: Any) -> list[str]:
     if not isinstance(target, Sequence) or not all(isinstance(name, str) for name in target):
         return ['target must be the name of a column, or a list of names: target = "death".']
-    problems = []
+    problems: list[str] = []
     for name in dict.fromkeys(target):
+        if len(problems) > MAX_PROBLEMS:
+            break
         column = columns.get(name)
         if name == person:
             problems.append(

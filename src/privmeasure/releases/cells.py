@@ -25,6 +25,7 @@ from privmeasure.origin import Origin
 from privmeasure.plans.plan import Plan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
+from privmeasure.releases.capacity import CELL_BYTES, Memory
 from privmeasure.releases.certificate import Certificate
 from privmeasure.releases.certify import certify
 from privmeasure.releases.choosing import choose_rows, replace_rows
@@ -83,8 +84,11 @@ class CellMeasure:
         """Return synthetic rows: without `n` exactly the released masses, with it their proportions to within one row.
 
         Rows come in random order, or cell by cell with ``order="cell"``, which is faster. A seed makes the rows
-        reproducible, whatever the number of threads; it weakens nothing, since the release is public.
+        reproducible, whatever the number of threads; it weakens nothing, since the release is public. All released rows
+        are refused if they cannot fit in memory.
         """
+        if n is None:
+            Memory.of_machine().check_rows(self.total, CELL_BYTES * self.domain.width)
         count = thread_count(threads)
         rows = self._rows(n, seed, order, count)
         points = np.empty((rows.count, self.domain.width))

@@ -31,6 +31,7 @@ from privmeasure.origin import Origin
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.releases import files
 from privmeasure.releases.base import Order
+from privmeasure.releases.capacity import CELL_BYTES, Memory
 from privmeasure.releases.cells import CellMeasure, read_domain
 from privmeasure.releases.certificate import ColumnCertificates
 from privmeasure.releases.certify import MIN_BETA_SHARE, SMALLEST_BETA, rounded_down
@@ -133,6 +134,8 @@ class ColumnsMeasure:
         threads. With conditions, rows that satisfy them all: `n` of them, or those of a whole sample. Their law is that
         of the model given the conditions, but for rare ones: see `RowMaker.given`.
         """
+        if n is None and not where:
+            Memory.of_machine().check_rows(self.total, CELL_BYTES * self.domain.width)
         pieces = list(self.blocks(n, seed=seed, order=order, threads=threads, where=where))
         return np.concatenate(pieces) if pieces else np.empty((0, self.domain.width))
 
@@ -154,15 +157,16 @@ class ColumnsMeasure:
         workers, count = min(thread_count(threads), MOST_PLAIN), self.total if n is None else int(n)
         conditions = self._maker.checked(where, alone=n is not None)
         batches = -(-count // BATCH)
-        sizes = even_sizes(count, batches)
-        streams = np.random.SeedSequence(seed).spawn(batches)
+        root = np.random.SeedSequence(seed)
         self.model  # noqa: B018 - made once, before threads ask for it
         few = batches <= FEW_TASKS  # then threads work inside each of them, one after the other
         last = batches % workers  # of the last round, for which there are more threads than batches
 
         def make(batch: int) -> list[Any]:
             inner = workers if few else workers // last if batch >= batches - last else 1
-            points = self._batch(sizes[batch], np.random.SFC64(streams[batch]), inner, conditions, filtered=n is None)
+            size = count // batches + (batch < count % batches)
+            stream = np.random.SeedSequence(root.entropy, spawn_key=(batch,))  # what spawn would give, of any number
+            points = self._batch(size, np.random.SFC64(stream), inner, conditions, filtered=n is None)
             pieces = [points[start : start + BLOCK] for start in range(0, len(points), BLOCK)]
             results: list[Any] = list(pieces)
             if then is not None:

@@ -21,6 +21,7 @@ from privmeasure.origin import Origin
 from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
 from privmeasure.releases.base import Measure, Order
+from privmeasure.releases.capacity import Memory, row_bytes
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.choosing import enough
 from privmeasure.releases.columns import ColumnsMeasure
@@ -87,14 +88,17 @@ class TableRelease:
     ) -> Any:
         """Return synthetic rows as a table of pyarrow, or as the kind of frame that is asked for.
 
-        Without `n` there are as many as were released. A seed makes rows reproducible, whatever the number of threads.
-        `where` is a condition on columns, "age >= 30 and sex = 'F'": there are then `n` rows that satisfy it, or
-        without `n` those of a whole sample. Their law is that of all rows given the condition. The one exception is a
+        Without `n` there are as many as were released; they are refused if they cannot fit in memory. A seed makes rows
+        reproducible, whatever the number of threads. `where` is a condition on columns, "age >= 30 and sex = 'F'":
+        there are then `n` rows that satisfy it, or without `n` those of a whole sample. Their law is that of all rows
+        given the condition. The one exception is a
         release of columns whose pairs form rings, and a condition on a column that fewer than one in 64 rows satisfy:
         that column is as released, the others are drawn given it in another order than usual.
         """
         import pyarrow as pa
 
+        if n is None and where is None:
+            Memory.of_machine().check_rows(self.total, row_bytes(self.layout.types))
         layout = self.schema.layout_for(str(frame), self.layout)
         tables = list(self._tables(layout, n, seed=seed, order=order, threads=threads, where=where))
         return from_arrow(pa.concat_tables(tables), frame)

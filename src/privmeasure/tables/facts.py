@@ -139,7 +139,7 @@ def _facts(schema: Schema) -> tuple[Fact, ...]:
     for i, clauses in rules.items():
         with _told(schema.never[i], problems):
             if i in compared:
-                _check_order(schema, _order(schema, clauses, None))
+                _check_order(schema, _order(schema, clauses, {}))
             else:
                 facts.append(_fact(schema, clauses, turns))
         if len(problems) > MAX_PROBLEMS:
@@ -182,10 +182,11 @@ def column_orders(schema: Schema, *, types: Types | None = None) -> tuple[Column
         array([False,  True])
     """
     rules = [parse_condition(text) for text in schema.never if is_order(text, schema.columns)]
-    return tuple(_order(schema, clauses, types) for clauses in rules)
+    stored = {} if types is None else dict(zip(schema.data, types, strict=True))
+    return tuple(_order(schema, clauses, stored) for clauses in rules)
 
 
-def _order(schema: Schema, clauses: Sequence[Clause], types: Types | None) -> ColumnOrder:
+def _order(schema: Schema, clauses: Sequence[Clause], stored: Mapping[str, Any]) -> ColumnOrder:
     data = schema.data
     clause = next(c for c in clauses if other_column(c, schema.columns))
     other = other_column(clause, schema.columns)
@@ -212,14 +213,12 @@ def _order(schema: Schema, clauses: Sequence[Clause], types: Types | None) -> Co
     for column in (one, two) if one.sort in ("datetime", "time") else ():
         if nanoseconds(getattr(column, "resolution", "1s")) % 1000:
             raise ConditionError("compares times of a resolution in nanoseconds. Use one of at least a microsecond.")
-    kinds = dict.fromkeys(data) if types is None else dict(zip(data, types, strict=True))
-    stored = [kinds[name], kinds[other.name]]
     return ColumnOrder(
         schema.places[name],
         schema.places[other.name],
         sign,
         shift_in(one, two, other),
-        _written((one, two), stored),
+        _written((one, two), [stored.get(name), stored.get(other.name)]),
         steady=one.steady and two.steady,
     )
 
@@ -459,11 +458,14 @@ def _turns_of(name: str, column: DataColumn, values: Sequence[Value], storage: A
             read.add(_like(name, value, sample))
     bounds = list(read)
 
-    def compared(sign: Callable[[Any, Any], Any]) -> Callable[[Floats], Bools]:
-        return lambda points: np.fromiter(map(sign, _values_at(column, kind, points), bounds), bool, len(bounds))
+    def answers(points: Floats) -> Bools:
+        """Say which values are at least their bounds, and which are above them."""
+        values = _values_at(column, kind, points)
+        signs = [operator.ge] * len(bounds) + [operator.gt] * len(bounds)
+        return np.array([sign(*pair) for sign, pair in zip(signs, zip(values, bounds * 2, strict=True), strict=True)])
 
-    reached, passed = (_firsts(compared(sign), low, high, len(bounds)) for sign in (operator.ge, operator.gt))
-    return Turns(sample, dict(zip(bounds, zip(reached, passed, strict=True), strict=True)))
+    found = _firsts(answers, low, high, 2 * len(bounds), whole=isinstance(_inner(column.domain), Integers))
+    return Turns(sample, dict(zip(bounds, zip(found[: len(bounds)], found[len(bounds) :], strict=True), strict=True)))
 
 
 def _values_at(column: DataColumn, kind: Any, points: Floats) -> list[Any]:
@@ -472,21 +474,24 @@ def _values_at(column: DataColumn, kind: Any, points: Floats) -> list[Any]:
     return values
 
 
-def _firsts(reached: Callable[[Floats], Bools], low: float, high: float, count: int) -> list[float]:
-    """Return for each of some questions the first double of [low, high] from which on it is true; infinity if none is.
+def _firsts(
+    answers: Callable[[Floats], Bools], low: float, high: float, count: int, *, whole: bool = False
+) -> list[float]:
+    """Return for each of some questions the first point of [low, high] from which on it is true; infinity if none is.
 
-    `reached` answers all of them, each at a point of its own.
+    `answers` answers all of them, each at a point of its own. The points are doubles, or whole numbers alone.
     """
     below, above = np.full(count, low), np.full(count, high)
-    always, ever = reached(below), reached(above)
+    always, never = (answers(below), ~answers(above)) if count else (np.zeros(0, bool),) * 2
     for _ in range(HALVINGS):
         middle = below + (above - below) / 2
-        inside = (middle != below) & (middle != above)
+        middle = np.floor(middle) if whole else middle
+        inside = (middle != below) & (middle != above) & ~always & ~never
         if not inside.any():
             break
-        yes = reached(middle)
+        yes = answers(middle)
         above, below = np.where(inside & yes, middle, above), np.where(inside & ~yes, middle, below)
-    found: list[float] = np.where(always, low, np.where(ever, above, math.inf)).tolist()
+    found: list[float] = np.where(always, low, np.where(never, math.inf, above)).tolist()
     return found
 
 

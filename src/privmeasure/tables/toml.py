@@ -222,11 +222,11 @@ def _line(lines: Mapping[Spot, int], place: Spot) -> int:
 
 
 _TOKEN = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}=.,\n]|[^\s"\'#\[\]{}=.,]+',
+    r'"""(?:[^\\]|\\.)*?(?:"""|\Z)|\'\'\'.*?(?:\'\'\'|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|#[^\n]*|[\[\]{}=.,\n]'
+    r'|[^\s"\'#\[\]{}=.,]+',
     re.DOTALL,
 )
-
-
+"""What a TOML text is made of. A quote that does not close ends the text: no part of it is read twice."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
+from functools import cache
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -50,6 +51,8 @@ NULLABLE = "true where cells may be missing, false where none can be"
 """What to write for it."""
 LARGEST_GROUP = 3
 """Columns that are released jointly: more would be told apart too coarsely."""
+LARGEST_BITS = 1023
+"""Of a whole number that a float holds."""
 _WORDS = {
     "float": "a number",
     "int": "a whole number",
@@ -92,6 +95,8 @@ def from_fields(fields: Any) -> Column:
     """
     if not isinstance(fields, Mapping):
         raise ColumnError(f"is {_word(fields)}; write a table with a type.")
+    if huge := next((field for field, value in fields.items() if _is_huge(value)), None):
+        raise ColumnError(f"has {huge} with a whole number of hundreds of digits. No cell holds one: correct it.", huge)
     if "type" not in fields and "derive" in fields:
         fields = {"type": Derived.tag(), **fields}
     needs = {"type": f"what the column is: one of {', '.join(COLUMN_KINDS)}", "nullable": NULLABLE}
@@ -110,7 +115,7 @@ def from_fields(fields: Any) -> Column:
         raise ColumnError(
             f"has type = {fields['type']!r}, which is unknown.{hint} Write one of {', '.join(COLUMN_KINDS)}.", "type"
         )
-    names = [field.encode_name for field in msgspec.structs.fields(kind)]
+    names = [field.encode_name for field in _fields(kind)]
     for field in fields:
         if field not in names and field != "type":
             hint = did_you_mean(str(field), names)
@@ -118,7 +123,7 @@ def from_fields(fields: Any) -> Column:
                 f"has an unknown field {field!r}.{hint} A column of type {fields['type']!r} has {', '.join(names)}.",
                 str(field),
             )
-    for field in msgspec.structs.fields(kind):
+    for field in _fields(kind):
         if field.required and field.encode_name not in fields:
             raise ColumnError(f"has no {field.encode_name}. Add {needs.get(field.encode_name, 'it')}.")
     try:
@@ -128,6 +133,12 @@ def from_fields(fields: Any) -> Column:
             raise error.__cause__ from None
         raise _fault(error, fields) from None
     return column
+
+
+@cache
+def _fields(kind: type[AnyColumn]) -> tuple[Any, ...]:
+    """Return the fields of a kind, which msgspec looks up in its annotations: slowly."""
+    return msgspec.structs.fields(kind)
 
 
 def to_fields(column: Column, *, native: bool = False) -> dict[str, Any]:
@@ -173,7 +184,13 @@ def format_problem(stated: Any, person: Any = None, target: Any = None) -> str:
         )
     newer = isinstance(stated, int) and not isinstance(stated, bool) and stated > max(SCHEMA_FORMATS)
     known = " and ".join(map(str, SCHEMA_FORMATS))
-    told = f"format = {stated!r}" if stated is not None else "no format"
+    told = (
+        "no format"
+        if stated is None
+        else f"as its format {_word(stated)}"
+        if _is_huge(stated)
+        else f"format = {stated!r}"
+    )
     return f"has {told}, and this version reads formats {known}: " + (
         "update privmeasure." if newer else "write format = 1 on the first line."
     )
@@ -318,6 +335,13 @@ def _fault(error: msgspec.ValidationError, fields: Mapping[str, Any]) -> ColumnE
         choices = _CHOICES.get(field, "one of the documented words")
         return ColumnError(f"has {field} = {fields[field]!r}, which is unknown. Write {choices}.", field)
     return ColumnError(f"has {field or 'something'} that cannot be used: {text.split(' - at')[0]}.", field)
+
+
+def _is_huge(value: Any) -> bool:
+    """Say whether a declared value has a whole number that no float holds, which Python may not even write."""
+    if isinstance(value, list | dict):
+        return any(map(_is_huge, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and value.bit_length() > LARGEST_BITS
 
 
 def _word(value: Any) -> str:

@@ -74,7 +74,12 @@ AT_THE_LIMIT: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", AT_THE_LIMIT)
+LONG = ("groups", "clauses", "parts of keys")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.deep) if case in LONG else case for case in AT_THE_LIMIT]
+)
 def test_a_schema_at_a_limit_is_read_in_bounded_time_and_memory(case: str) -> None:
     text = AT_THE_LIMIT[case]()
     assert len(text) <= MAX_SCHEMA_BYTES

@@ -28,7 +28,7 @@ MAX_DENOMINATOR = 10**300
 MAX_COMMON_DENOMINATOR = 10**2000
 """The largest common denominator of the epsilons of an account: Python writes numbers of up to 4,300 digits."""
 
-TABLES = ("account", "entry", "raised")
+LEDGER_TABLES = ("account", "entry", "raised")
 
 
 def check_size(path: Path) -> None:
@@ -44,7 +44,7 @@ def check_tables(path: Path, connection: sqlite3.Connection) -> None:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_TEXT_BYTES)
     rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
     for kind, name, sql in rows:
-        is_table = kind == "table" and name in TABLES and sql.upper().startswith("CREATE TABLE")
+        is_table = kind == "table" and name in LEDGER_TABLES and sql.upper().startswith("CREATE TABLE")
         if not is_table and not (kind == "index" and not sql):  # SQLite makes an index for each key by itself
             raise _edited(path, f"holds the {kind} {name!r}, which no ledger has and which could change its entries")
     for table in {name for kind, name, _ in rows if kind == "table"}:

@@ -27,7 +27,10 @@ from privmeasure.outputs import part_beside, put
 
 FILE_FORMAT = 1
 HEADER_KEY = b"privmeasure"
-LARGEST_HEADER = 1 << 28
+MAX_HEADER_BYTES = 1 << 26
+"""The largest header. A column takes about a thousand bytes, a measured pair up to forty thousand."""
+MAX_HEADER_PARTS = 1 << 21
+"""The most lists and objects in a header: empty ones take thirty times as much memory as in the file."""
 LARGEST_ROWS = 1 << 28
 """Cells that a file may list."""
 DEEPEST_NOISY = 22
@@ -125,8 +128,13 @@ def read_release(path: str | Path) -> tuple[dict[str, Any], FileTable]:
 
 def _header(path: str | Path, file: Any) -> dict[str, Any]:
     text = (file.schema_arrow.metadata or {}).get(HEADER_KEY)
-    if text is None or len(text) > LARGEST_HEADER:
+    if text is None:
         raise ReleaseFileError(f"{path} is a Parquet file, but not a privmeasure release: it has no header of ours.")
+    if len(text) > MAX_HEADER_BYTES or text.count(b"{") + text.count(b"[") > MAX_HEADER_PARTS:
+        raise ReleaseFileError(
+            f"{path} has a header that is larger than one can be ({MAX_HEADER_BYTES:,} bytes, {MAX_HEADER_PARTS:,} "
+            "lists and objects). It was edited: get the file again."
+        )
     if (file.metadata.metadata or {}).get(HEADER_KEY) != text:  # Arrow reads its own copy, in base64; people this one
         raise ReleaseFileError(f"{path} was edited: its header is there twice, and the two differ. Get the file again.")
     try:

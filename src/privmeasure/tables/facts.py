@@ -34,7 +34,7 @@ MOST_TRIED_VALUES = 1 << 20
 """Of a column from which another one is derived, to find those that a comparison means."""
 COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 """What Arrow calls them."""
-NOWHERE = (math.inf, math.inf)
+NOT_REACHED = (math.inf, math.inf)
 """Where a column turns at a value that it does not reach, or that is no number."""
 HALVINGS = 1100
 """Of an interval of doubles until its ends are neighbours: at most one for each of their 2^64."""
@@ -417,7 +417,7 @@ def _ordered(column: DataColumn, clause: Clause, turns: Turns) -> list[Interval]
     """Return the intervals of a column whose values grow with its points."""
     low, high = _ends(column.domain)
     bounds = [_like(clause.name, value, turns.sample) for value in clause.values]
-    found = [turns.places.get(bound, NOWHERE) for bound in bounds]
+    found = [turns.places.get(bound, NOT_REACHED) for bound in bounds]
     reached, passed = found[0]
     equal = sorted({(a, _before(b)) for a, b in found if a < b})
     pieces = {

@@ -19,7 +19,7 @@ from privmeasure.domains import Categories, Integers
 from privmeasure.errors import ArgumentError, ReleaseFileError
 from privmeasure.mechanisms import tree
 from privmeasure.plans.plan import Plan
-from privmeasure.releases import sampling
+from privmeasure.releases import files, sampling
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.sampling import BUCKETS, Rows
 from privmeasure.threads import BLOCK
@@ -562,6 +562,13 @@ def test_masses_that_are_none(small, columns):
     pm.load(path)
     write(path, header, **columns[1])
     refused(path)
+
+
+def test_a_header_is_not_parsed_if_it_would_fill_the_memory(small):
+    _, path, header = small
+    text = json.dumps(header)[:-1].encode() + b', "more": [' + b"{}," * files.MAX_HEADER_PARTS + b"{}]}"
+    write(path, text)
+    assert "larger than one can be" in refused(path)
 
 
 def test_masses_sum_to_fewer_than_two_to_the_53_rows(small):

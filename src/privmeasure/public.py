@@ -3,6 +3,7 @@
 from privmeasure.domains import Box, Categories, Circle, Finite, Integers, Nullable, Product, Sphere
 from privmeasure.errors import PrivmeasureError
 from privmeasure.evaluation import evaluate
+from privmeasure.ledger import Ledger
 from privmeasure.mechanisms import PMM, PSMM, Recipe
 from privmeasure.notebook import ProgressBar
 from privmeasure.plans.plan import Plan
@@ -47,6 +48,7 @@ __all__ = [
     "Finite",
     "Integer",
     "Integers",
+    "Ledger",
     "Nullable",
     "Number",
     "Place",

@@ -2,6 +2,8 @@
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from privmeasure.errors import SpentError
@@ -19,6 +21,18 @@ class Used(Protocol):
 
     def destroy(self) -> None:
         """Make drawing impossible."""
+        ...
+
+
+class ReleaseLedger(Protocol):
+    """Records releases before they are made. `Ledger` is one; any object with this method can take its place."""
+
+    def reserve(self, account: str, synthesizer: Any, /) -> AbstractContextManager[Any]:
+        """Record a release in an account, or raise an error; the fit happens inside the context that is returned.
+
+        If the context is left with an error and `synthesizer.spent` is false, nothing was spent. It must not
+        suppress errors.
+        """
         ...
 
 
@@ -58,15 +72,33 @@ class Spending:
     def hold(self, promise: Privacy) -> None:
         """Tie the release to a promise that a ledger is about to book."""
         with LOCK:
-            if self.drawn or self.under_way:
-                raise SpentError(
-                    "This synthesizer has begun a release already, and a ledger books a release before the data are "
-                    "opened. Make a new Synthesizer and reserve it first; book the old release under its epsilon alone."
-                )
-            if self.held:
-                raise SpentError("This synthesizer is reserved already: one object, one release, one entry.")
+            self.check_free()
             self.release_id = new_id()  # a copy or a fork of this object may have had the same one
             self._promise, self._process, self._given_back = promise, os.getpid(), False
+
+    def check_free(self) -> None:
+        """Refuse a release that has begun, or that a ledger has booked already."""
+        if self.drawn or self.under_way:
+            raise SpentError(
+                "This synthesizer has begun a release already, and a ledger books a release before the data are "
+                "opened. Make a new Synthesizer and reserve it first; book the old release under its epsilon alone."
+            )
+        if self.held:
+            raise SpentError("This synthesizer is reserved already: one object, one release, one entry.")
+
+    @contextmanager
+    def holding(self, promise: Privacy) -> Iterator[None]:
+        """Hold the release during a fit that a ledger has booked, whether the ledger did so or not; free it on errors.
+
+        An error inside gives the release back if no noise was drawn, so that it is not fitted without a new entry.
+        """
+        try:
+            if not self.held:
+                self.hold(promise)
+            yield
+        except BaseException:
+            self.give_back()
+            raise
 
     def give_back(self) -> bool:
         """End what `hold` began if no noise was drawn, and make sure that none will be; False if some was.
@@ -110,10 +142,11 @@ class Spending:
         self._key = None
 
     def __getstate__(self) -> Any:
-        """Refuse to be copied or pickled between booking and spending: the copy could spend the same entry again."""
-        if self.under_way or (self.held and not self.drawn):
-            raise SpentError("A synthesizer that is reserved or in a fit cannot be copied: one entry is one release.")
-        return vars(self)
+        """Return the state of a copy, which has booked nothing; one of a release that was made stays spent."""
+        with LOCK:
+            if self.under_way:
+                raise SpentError("A synthesizer in a fit cannot be copied: a release is made once. Wait for the fit.")
+            return vars(self) | ({} if self._drawn else {"_promise": None, "_process": 0})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Give a copy that is still to be fitted an id of its own: an id stands for one release."""

@@ -1,25 +1,28 @@
 """The facade: plan, fit, sample, save."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from privmeasure.counts import Source, is_source
 from privmeasure.domains import Box, Domain, Points
-from privmeasure.errors import ArgumentError, DataError, SpentError
+from privmeasure.errors import ArgumentError, DataError, ReleaseError, SpentError
 from privmeasure.hints import hinted
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Recipe
 from privmeasure.mechanisms.base import Mechanism, presentable
 from privmeasure.mechanisms.pmm import MAX_CELLS
 from privmeasure.noise.entropy import Key
 from privmeasure.notebook import html_table
+from privmeasure.origin import ledger_words
 from privmeasure.plans.columns import ColumnPlan
 from privmeasure.plans.inverse import EPSILONS, ROWS, smallest
 from privmeasure.plans.promise import Promise
 from privmeasure.plans.recipe import DEFAULT
 from privmeasure.privacy import COMPARED_ROWS_PER_PERSON, Neighbours, Privacy
-from privmeasure.releases.base import Order, Release
+from privmeasure.releases.base import Order, Release, with_record
 from privmeasure.releases.sampling import check_draw
 from privmeasure.releases.spark import SPARK, sample_on_spark
 from privmeasure.releases.table import TableRelease
@@ -31,7 +34,7 @@ from privmeasure.sources.people import People, fresh_salt, insecure_salt
 from privmeasure.sources.spark import SparkSource, seen_by_executors, spark_files, spark_source
 from privmeasure.sources.tables import TableSource
 from privmeasure.sources.union import Union, UnionSource
-from privmeasure.spending import Spending
+from privmeasure.spending import ReleaseLedger, Spending
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.facts import asked, forbidden_pairs
 from privmeasure.tables.frames import FrameKind, to_arrow
@@ -318,6 +321,8 @@ class Synthesizer:
         self,
         data: Any,
         *,
+        ledger: ReleaseLedger | None = None,
+        account: str | None = None,
         progress: Progress | None = None,
         newlines_in_cells: bool = False,
         delimiter: str | None = None,
@@ -328,6 +333,10 @@ class Synthesizer:
         insecure_seed: int | None = None,
     ) -> "Synthesizer":
         """Spend epsilon on the data, once. `insecure_seed` is for tests: the release is then marked not private.
+
+        With `ledger` and `account` the release is recorded in a ledger before the data are opened, and marked as spent
+        afterwards: `fit(data, ledger=Ledger("book.sqlite"), account="patients")`. An error before any noise was drawn
+        frees the entry. Any object with `reserve(account, synthesizer)` can be the ledger; see `ReleaseLedger`.
 
         With a domain the data are an array; with a schema a dataframe, a pyarrow table, or the path of a file. With
         either they may lie in a database: a DuckDB relation, a `Query`, or a text such as "duckdb:file.db?table=visits"
@@ -342,46 +351,77 @@ class Synthesizer:
         Guarantee:  privacy  what is raised holds no value of the data: not in its text, nor in the errors, notes and
                              frames that usually come with one. With `insecure_seed` all of them stay, for debugging
         """
-        if insecure_seed is not None and self._spending.held:
-            raise ArgumentError(
-                "insecure_seed is for tests, and a ledger books releases that are private: leave it out."
-            )
-        if spark is not None and not isinstance(data, str | Path | Union):
-            raise ArgumentError("spark= is for paths of files. A Spark frame knows its session: leave it out.")
-        form = TextForm(delimiter, decimal, encoding, newlines_in_cells)
-        key = Key.fresh(self.release_id) if insecure_seed is None else Key.insecure(insecure_seed)
-        salt = fresh_salt() if insecure_seed is None else insecure_salt(insecure_seed)
-        self._spending.begin(key, self.mechanism.privacy)
+        try:
+            check_ledger(ledger, account)
+            if insecure_seed is not None and (ledger is not None or self._spending.held):
+                raise ArgumentError(
+                    "insecure_seed is for tests, and a ledger books releases that are private: leave it out."
+                )
+            if spark is not None and not isinstance(data, str | Path | Union):
+                raise ArgumentError("spark= is for paths of files. A Spark frame knows its session: leave it out.")
+            form, places = TextForm(delimiter, decimal, encoding, newlines_in_cells), Places(filesystem, spark)
+            with self._booked(ledger, account):
+                key = Key.fresh(self.release_id) if insecure_seed is None else Key.insecure(insecure_seed)
+                salt = fresh_salt() if insecure_seed is None else insecure_salt(insecure_seed)
+                self._spending.begin(key, self.mechanism.privacy)
+                failure = self._attempt(data, key, salt, progress, form, places)
+                data = progress = None  # a ledger that looks at the frame of an error finds no data there
+                if failure is not None:
+                    try:
+                        raise failure
+                    finally:
+                        failure.__context__ = None  # what the caller was handling: it came with the raise
+                        del failure
+        except BaseException as error:
+            error.add_note(self._cost)
+            raise
+        finally:
+            del data, progress  # the frame of this call stays with an error
+        return self
+
+    @contextmanager
+    def _booked(self, ledger: ReleaseLedger | None, account: str | None) -> Iterator[None]:
+        """Record the release in a ledger around its fit; without a ledger do nothing."""
+        if ledger is None or account is None:
+            yield
+            return
+        self._spending.check_free()
+        with ledger.reserve(account, self), self._spending.holding(self.mechanism.privacy):
+            yield
+
+    def _attempt(
+        self, data: Any, key: Key, salt: bytes, progress: Progress | None, form: TextForm, places: Places
+    ) -> BaseException | None:
+        """Make the release, once the fit has begun; return the error that may be shown if that failed."""
         failure: BaseException | None = None
         try:
-            self._release = self._made(data, key, salt, progress, form, Places(filesystem, spark))
+            self._make(data, key, salt, progress, form, places)
         except BaseException as error:
             if not key.private:
                 raise
             failure = _bare(presentable(error, key))
+            if self._release is not None and isinstance(failure, Exception):
+                failure = ReleaseError(
+                    f"What came after the release failed ({type(error).__name__}). Its cause is not shown, because it "
+                    "may depend on the data. The release itself is finished, and nothing of it is lost."
+                )
         finally:
             key.destroy()
             self._spending.end(finished=self._release is not None)
-        if failure is None:
-            return self
-        del data, progress  # the frame of this call stays with the error
-        try:
-            raise failure
-        finally:
-            failure.__context__ = None  # what the caller was handling: it came with the raise
-            del failure
+        return failure
 
-    def _made(
+    def _make(
         self, data: Any, key: Key, salt: bytes, progress: Progress | None, form: TextForm, places: Places
-    ) -> Release:
-        """Return the release of the data: private until the mechanism is done."""
+    ) -> None:
+        """Make the release of the data and keep it at once. PRIVATE until the mechanism is done."""
         source, layout = self._open(data, progress, form, salt=salt, places=places)
         try:
-            measure = self.mechanism.release(source, key, progress)
+            measure = with_record(self.mechanism.release(source, key, progress), self._spending.held)
+            named = None if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
+            self._release = measure if named is None else named
         finally:
             if isinstance(source, TableSource | DatabaseSource | SparkSource | UnionSource):
                 source.close()
-        return measure if self.schema is None or layout is None else TableRelease(self.schema, layout, measure)
 
     def _open(
         self,
@@ -470,6 +510,21 @@ class Synthesizer:
         return self._spending.drawn
 
     @property
+    def recorded(self) -> bool | None:
+        """Whether a ledger has recorded what was spent; None before a fit has drawn noise."""
+        if self._release is None:
+            return self._spending.held if self.spent else None
+        return None if self._release.origin is None else self._release.origin.recorded
+
+    @property
+    def _cost(self) -> str:
+        """What a fit has cost, as far as it is known, as one sentence."""
+        if not self.spent:
+            return "Nothing was spent."
+        kept = "there is no release" if self._release is None else "the release is kept, as `release_`"
+        return f"{self.privacy.short} is spent; {kept}.".capitalize()
+
+    @property
     def release_id(self) -> str:
         """The random id that the release will have, or has: a ledger books it before the data are opened."""
         origin = None if self._release is None else self._release.origin
@@ -528,6 +583,8 @@ class Synthesizer:
         *,
         seed: int | None = None,
         where: str | None = None,
+        ledger: ReleaseLedger | None = None,
+        account: str | None = None,
         progress: Progress | None = None,
         newlines_in_cells: bool = False,
         delimiter: str | None = None,
@@ -536,8 +593,8 @@ class Synthesizer:
     ) -> Any:
         """Fit the data, once, and return synthetic rows in their form: `fit(data).sample(n)`.
 
-        The release stays, as `release_`: more rows from it cost nothing. How a text file is written is said as `fit`
-        takes it.
+        The release stays, as `release_`: more rows from it cost nothing. How a text file is written, and the ledger
+        that records the release, are said as `fit` takes them.
 
         Examples:
             >>> import numpy as np, privmeasure as pm
@@ -553,6 +610,8 @@ class Synthesizer:
         try:
             self.fit(
                 data,
+                ledger=ledger,
+                account=account,
                 progress=progress,
                 newlines_in_cells=newlines_in_cells,
                 delimiter=delimiter,
@@ -561,7 +620,15 @@ class Synthesizer:
             )
         finally:
             del data, progress  # the frame of this call stays with an error
-        return self.sample(n, seed=seed, where=where)
+        try:
+            return self.sample(n, seed=seed, where=where)
+        except BaseException as error:
+            error.add_note(self._cost)
+            raise
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make a copy, which has booked nothing; one of a release that was made has the same release."""
+        vars(self).update(state | {"_spending": copy(state["_spending"])})
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file, which `privmeasure.load` reads."""
@@ -576,7 +643,9 @@ class Synthesizer:
 
     @property
     def _state(self) -> str:
-        return "released" if self._release is not None else "spent without a release" if self.spent else "not fitted"
+        if not self.spent:
+            return "reserved in a ledger, not fitted" if self._spending.held else "not fitted"
+        return "spent without a release" if self._release is None else f"released, {ledger_words(self.recorded)}"
 
     def _repr_html_(self) -> str:
         """Show what is public, and the release if there is one, in a notebook."""
@@ -599,6 +668,21 @@ def _aimed(target: Sequence[str], mechanism: MechanismName) -> str:
     return f"the target {names} changes nothing, as all columns are measured together"
 
 
+def check_ledger(ledger: object, account: object) -> None:
+    """Refuse a ledger without the name of an account, an account without a ledger, and what is no ledger."""
+    if (ledger is None) != (account is None):
+        missing, given = ("account", "ledger") if account is None else ("ledger", "account")
+        raise ArgumentError(
+            f"{given} was given without {missing}. The two go together: ledger=Ledger('book.sqlite'), "
+            "account='patients' records the release, and leaving out both records nothing. The data were not opened."
+        )
+    if ledger is not None and not callable(getattr(ledger, "reserve", None)):
+        raise ArgumentError(
+            f"ledger must be a Ledger, or an object with reserve(account, synthesizer), got {type(ledger).__name__}. "
+            "Open the ledger of a file with Ledger('book.sqlite')."
+        )
+
+
 def _bare(error: BaseException) -> BaseException:
     """Return an error without what it came from: other errors, notes, and frames with private rows in them."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
@@ -616,13 +700,16 @@ def synthesize(
     rows: int | None = None,
     rows_per_person: int = 1,
     threads: int | None = None,
+    ledger: ReleaseLedger | None = None,
+    account: str | None = None,
     insecure_seed: int | None = None,
 ) -> Points:
     """Return synthetic points in the place of private ones: arrays in, arrays out.
 
     `bounds` are public, one (low, high) a column; values beyond them are clamped. `rows` is a public number of rows to
     plan for, if there is one. A one-dimensional X gives a one-dimensional result, and so do lists of one column; in
-    lists, what is not a number counts as missing.
+    lists, what is not a number counts as missing. `ledger` and `account` record the release, as in `Synthesizer.fit`.
+    If sampling fails after the fit, the error has the `synthesizer`, and with it the release.
 
     Examples:
         >>> import numpy as np, privmeasure as pm
@@ -639,6 +726,11 @@ def synthesize(
         rows_per_person=rows_per_person,
         threads=threads,
     )
-    points: Points = synthesizer.fit(X, insecure_seed=insecure_seed).sample(seed=insecure_seed)
+    try:
+        synthesizer.fit(X, ledger=ledger, account=account, insecure_seed=insecure_seed)
+        points: Points = synthesizer.sample(seed=insecure_seed)
+    except BaseException as error:
+        vars(error)["synthesizer"] = synthesizer  # it has the release, if that was finished
+        raise
     flat = points.shape[1] == 1 and getattr(X, "ndim", 1) == 1  # lists of one column too: [] and [[x]] look the same
     return points[:, 0] if flat else points

@@ -30,6 +30,7 @@ CORE = {
     "load",
     "sample_on_spark",
     "synthesize",
+    "Ledger",
     "Query",
     "Union",
     "typical_error",

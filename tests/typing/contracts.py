@@ -9,6 +9,7 @@ from privmeasure.app.commands import Commands
 from privmeasure.cli.serving import LocalCommands
 from privmeasure.counts import CellCounts, Source
 from privmeasure.domains import Box, Categories, Circle, Domain, Finite, Integers, Nullable, Product, Sphere, Steps
+from privmeasure.ledger import Ledger
 from privmeasure.ledger.reservation import Spender
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree
 from privmeasure.mechanisms.base import Mechanism
@@ -32,6 +33,7 @@ from privmeasure.sources.spark import SparkSource
 from privmeasure.sources.sqlite import SQLiteDriver
 from privmeasure.sources.tables import TableSource
 from privmeasure.sources.union import UnionSource
+from privmeasure.spending import ReleaseLedger
 from privmeasure.synthesizer import Synthesizer
 
 
@@ -81,6 +83,10 @@ def laws(a: DiscreteLaplace) -> list[Law]:
     return [a]
 
 
+def ledgers(a: Ledger) -> list[ReleaseLedger]:
+    return [a]
+
+
 def spenders(a: Synthesizer) -> list[Spender]:
     return [a]
 
@@ -102,4 +108,5 @@ def refused(wrong: Wrong) -> None:
     source: Source = wrong  # type: ignore[assignment]
     law: Law = wrong  # type: ignore[assignment]
     release: Release = wrong  # type: ignore[assignment]
-    print(source, law, release)
+    ledger: ReleaseLedger = wrong  # type: ignore[assignment]
+    print(source, law, release, ledger)

@@ -1,5 +1,6 @@
 """The id of a release and the version that made it: in every file, kept by load and save."""
 
+import json
 import re
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import privmeasure as pm
 from privmeasure.errors import ReleaseFileError
 from privmeasure.origin import Origin, new_id
+from privmeasure.releases.base import with_record
 
 SCHEMA = pm.Schema({name: pm.Integer(0, 9) for name in "abcd"})
 TABLE = pa.table({name: np.arange(100) % 10 for name in "abcd"})
@@ -36,6 +38,7 @@ def test_every_release_has_an_id_and_a_version(kind, tmp_path):
     synth.save(tmp_path / "a")
     again = pm.load(tmp_path / "a")
     assert again.origin == origin
+    assert again.origin.recorded is origin.recorded is False
     again.save(tmp_path / "b")
     assert pm.load(tmp_path / "b").origin == origin
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -49,6 +52,29 @@ def test_with_a_seed_the_id_is_reproducible(kind):
     assert one.release_.header() == two.release_.header()
 
 
+@pytest.mark.parametrize("kind", ["points", "columns of points", "table", "columns"])
+@pytest.mark.parametrize(
+    ("recorded", "words"),
+    [(True, "recorded in a ledger"), (False, "not recorded in a ledger"), (None, "not known whether")],
+)
+def test_whether_a_ledger_recorded_it_is_in_the_header_and_in_the_words_of_the_plan(kind, recorded, words, tmp_path):
+    """The plan in the file does not say it: an older version would refuse a field of a plan that it does not know."""
+    synth = fitted(kind)
+    measure = getattr(synth.release_, "measure", synth.release_)
+    with_record(measure, recorded).save(tmp_path / "a")
+    again = pm.load(tmp_path / "a")
+    assert again.header().get("recorded") is again.origin.recorded is recorded
+    assert "ledger" not in json.dumps(again.header())
+    assert f"ledger     {words}" in str(again.plan)
+    assert ("not recorded" in str(again.plan)) == (recorded is False)
+    with pytest.raises(ReleaseFileError, match="unknown field 'ledger'"):
+        type(again.plan).from_json(again.plan.to_json() | {"ledger": "words of a stranger"})
+
+
+def test_before_a_release_a_plan_says_nothing_of_a_ledger():
+    assert "ledger" not in str(pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours="replace").plan(100))
+
+
 def test_an_older_version_stays_in_the_file(tmp_path):
     synth = fitted("points")
     object.__setattr__(synth.release_, "origin", Origin(new_id(), "0.0.9"))
@@ -57,15 +83,18 @@ def test_an_older_version_stays_in_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"id": "x"}, {"id": None}, {"id": "A" * 32}, {"version": ""}, {"version": 3}, {"version": "a\nb"}]
+    "change",
+    [
+        *({"id": text} for text in ("x", None, "A" * 32)),
+        *({"version": text} for text in ("", 3, "a\nb")),
+        *({"recorded": value} for value in ("yes", 1, "the name of an account")),
+    ],
 )
 def test_an_edited_origin_is_refused(tmp_path, change):
     synth = fitted("points")
     header = synth.release_.header() | change
     with pytest.raises(ReleaseFileError):
         Origin.from_header(header)
-    import json
-
     table = pa.table(dict(zip(("part", "cell", "mass"), synth.release_.columns_of_file(), strict=True)))
     pq.write_table(table.replace_schema_metadata({b"privmeasure": json.dumps(header).encode()}), tmp_path / "x")
     with pytest.raises(ReleaseFileError, match="edited"):

@@ -5,14 +5,18 @@ each order of steps is tried every time, and nothing waits.
 """
 
 import os
+from contextlib import contextmanager
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import privmeasure as pm
-from privmeasure.errors import SpentError
+from privmeasure.errors import ReleaseError, SpentError
 from privmeasure.ledger import Ledger
 from privmeasure.noise.entropy import Key
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.sources.tables import TableSource
 from privmeasure.spending import Spending
 
 PROMISE = pm.Privacy(1, "add-remove")
@@ -110,6 +114,98 @@ def test_the_ledger_counts_what_another_thread_draws_at_the_last_moment(tmp_path
         pass
     assert [entry.state for entry in ledger.history("d")] == [state]
     assert ledger.spent("d") == (state == "spent")
+
+
+class Notebook:
+    """A ledger of somebody else: it knows no more of a synthesizer than whether it has spent."""
+
+    def __init__(self):
+        self.lines = []
+
+    @contextmanager
+    def reserve(self, account, synthesizer):
+        self.lines.append(f"reserved for {account}")
+        try:
+            yield
+        finally:
+            self.lines.append("spent" if synthesizer.spent else "freed")
+
+
+def synthesizer():
+    return pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours="add-remove", depth=2)
+
+
+def test_any_object_with_a_method_reserve_is_a_ledger():
+    book, synth = Notebook(), synthesizer()
+    assert synth.fit(np.linspace(0, 1, 9), ledger=book, account="patients").recorded is True
+    assert book.lines == ["reserved for patients", "spent"]
+    with pytest.raises(SpentError, match="has begun a release already"):
+        synth.fit(np.linspace(0, 1, 9), ledger=book, account="patients")
+    assert len(book.lines) == 2  # the second fit was refused before it was booked
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_what_such_a_ledger_freed_is_not_fitted_without_a_new_entry(kind):
+    def progress(stage, fraction):
+        raise kind
+
+    book, synth = Notebook(), pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours="replace", depth=2)
+    with pytest.raises((KeyboardInterrupt, pm.PrivmeasureError)) as caught:
+        synth.fit(np.linspace(0, 1, 9), progress=progress, ledger=book, account="patients")
+    assert caught.value.__notes__ == ["Nothing was spent."]
+    assert book.lines == ["reserved for patients", "freed"]
+    with pytest.raises(SpentError, match="given back"):
+        synth.fit(np.linspace(0, 1, 9))
+
+
+def test_while_such_a_ledger_has_an_entry_nothing_changes_and_no_other_is_made():
+    class Curious(Notebook):
+        def reserve(self, account, synthesizer):
+            self.synthesizer = synthesizer
+            return super().reserve(account, synthesizer)
+
+    book, found = Curious(), []
+
+    def progress(stage, fraction):
+        found.append((book.synthesizer._spending.held, book.synthesizer.spent))
+        with pytest.raises(SpentError):
+            book.synthesizer.set_params(epsilon=2)
+
+    synthesizer().fit(np.linspace(0, 1, 9), progress=progress, ledger=book, account="patients")
+    assert found[0] == (True, False)
+
+
+def test_a_release_that_is_finished_stays_whatever_fails_after_it(monkeypatch):
+    """Closing the data is after it: the error says that epsilon is spent, and where the release is."""
+
+    def fail(source):
+        raise OSError("disk 73819")
+
+    monkeypatch.setattr(TableSource, "close", fail)
+    schema = pm.Schema({"age": pm.Integer(0, 120)})
+    synth = pm.Synthesizer(schema, epsilon=1, neighbours="add-remove")
+    with pytest.raises(ReleaseError, match=r"after the release failed \(OSError\)") as caught:
+        synth.fit(pa.table({"age": [1, 2, 3]}))
+    assert "73819" not in str(caught.value)
+    assert caught.value.__notes__ == ["Epsilon 1 is spent; the release is kept, as `release_`."]
+    assert synth.sample(5).num_rows == 5
+
+
+@pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt])
+def test_a_sample_that_fails_after_the_fit_leaves_the_release(monkeypatch, kind):
+    def fail(self, *arguments, **options):
+        raise kind
+
+    monkeypatch.setattr(CellMeasure, "sample", fail)
+    synth = synthesizer()
+    with pytest.raises(kind) as caught:
+        synth.fit_sample(np.linspace(0, 1, 9))
+    assert caught.value.__notes__ == ["Epsilon 1 is spent; the release is kept, as `release_`."]
+    with pytest.raises(kind) as caught:
+        pm.synthesize(np.linspace(0, 1, 9), epsilon=1, neighbours="replace", bounds=[(0, 1)])
+    monkeypatch.undo()
+    for made in (synth, caught.value.synthesizer):
+        assert made.sample(5).shape == (5, 1)
 
 
 @pytest.mark.parametrize("finished", [False, True])

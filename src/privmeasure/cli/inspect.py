@@ -54,6 +54,7 @@ def inspect(
                 "private": loaded.private,
                 "id": None if loaded.origin is None else loaded.origin.id,
                 "version": None if loaded.origin is None else loaded.origin.version,
+                "recorded": None if loaded.origin is None else loaded.origin.recorded,
                 "schema_digest": digest,
                 "plan": loaded.plan.to_json(),
                 "guarantee": loaded.plan.guarantee,

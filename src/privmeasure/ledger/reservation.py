@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -38,7 +39,7 @@ class Reservation:
     """A booked release. As a context: left without an error it is spent, even if nothing was fitted.
 
     An error, Ctrl-C included, frees it only if the synthesizer that it was made for has drawn no noise. One that was
-    made for a bare promise stays: nobody can know.
+    made for a bare promise stays: nobody can know. An error that leaves without noise ends with a note on the entry.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Reservation:
     def _settle(self, state: Literal["spent", "freed"]) -> None:
         self._check_open()
         self._settle_entry(self.entry, state)
-        self._open = False
+        self._open, self.entry = False, replace(self.entry, state=state)
 
     def __enter__(self) -> "Reservation":
         """Begin the release, once."""
@@ -107,3 +108,7 @@ class Reservation:
         unspent = self._spender is not None and self._spender.give_back()
         with suppress(LedgerFileError, ArgumentError):  # what happened first is what matters; a pending entry counts
             self._settle("freed" if unspent else "spent")
+        if unspent and error is not None:
+            freed = f"Entry {self.number} was freed."
+            stays = f"Entry {self.number} could not be freed: it stays pending, and counts."
+            error.add_note(freed if self.entry.state == "freed" else stays)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -20,6 +20,7 @@ from privmeasure.plans.plan import (
     RowsAre,
     Whole,
     about_kept_rows,
+    about_ledger,
     read_fields,
     without_usual_law,
 )
@@ -55,7 +56,8 @@ class ColumnPlan:
     `list_room` times as many. Where that packs values of a list together, each pair has its usual table or a finer one
     (`finer_cells`), which e_z chooses. Pairs of one kind share their budgets by (cells of their tables)^`pair_power`;
     e_t and e_x are the means. Whole numbers are cut at equal parts of their range where they are at most `most_steps`.
-    `agreement_pairs` have one noisy number each (`Agreements`): all pairs of columns, or none.
+    `agreement_pairs` have one noisy number each (`Agreements`): all pairs of columns, or none. `ledger` says after a
+    release whether it was recorded.
 
     Notation:   D sensitivity    n rows    e_0 size, e_j column j, r rounds of e_s, t tree pairs of e_t, x extra of e_x,
                 e_z the resolution of each, e_a all agreements
@@ -87,6 +89,7 @@ class ColumnPlan:
     agreement_pairs: Whole = 0
     agreements_budget: Fraction = Fraction(0)
     shape_budget: Fraction = Fraction(0)
+    ledger: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -286,7 +289,7 @@ class ColumnPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; fractions are written as "p/q"."""
-        value = {field.name: getattr(self, field.name) for field in fields(self)}
+        value = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ledger"}
         for name in BUDGETS:
             value[name] = str(value[name])
         columns = [column.to_json() for column in self.columns]
@@ -336,7 +339,9 @@ class ColumnPlan:
 
     def __str__(self) -> str:
         """Say it in words."""
-        return "\n".join([*self._spending(), *self._promises(), *about_kept_rows(self.privacy)])
+        return "\n".join(
+            [*self._spending(), *self._promises(), *about_kept_rows(self.privacy), *about_ledger(self.ledger)]
+        )
 
     def __repr__(self) -> str:
         """Show the outline."""

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Annotated, Any, Literal, get_args
 
@@ -42,7 +42,7 @@ class Plan:
     `rows` is the number of rows that the plan was made for: a public number, one assumed for planning, or the noisy
     number that the release bought (`rows_are`). Levels that are not listed in `levels` are not measured. `law` is what
     the noise is drawn from, at `scales`, which `Privacy.scale` makes of `budgets`; where a delta was offered, `why`
-    says why it is that one.
+    says why it is that one. `ledger` says after a release whether it was recorded; a file keeps that in its header.
     """
 
     mechanism: str
@@ -61,6 +61,7 @@ class Plan:
     memory_bytes: Whole
     law: LawName = LAPLACE
     why: str = ""
+    ledger: str = field(default="", compare=False)
 
     @property
     def best(self) -> Bound | None:
@@ -104,7 +105,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; fractions are written as "p/q"."""
-        value = {field.name: getattr(self, field.name) for field in fields(self)}
+        value = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ledger"}
         value["privacy"] = self.privacy.to_json()
         value["levels"] = list(self.levels)
         value["budgets"] = [str(budget) for budget in self.budgets]
@@ -134,7 +135,9 @@ class Plan:
 
     def __str__(self) -> str:
         """Say it in words."""
-        return "\n".join([*self._spending(), *self._promises(), *about_kept_rows(self.privacy)])
+        return "\n".join(
+            [*self._spending(), *self._promises(), *about_kept_rows(self.privacy), *about_ledger(self.ledger)]
+        )
 
     def __repr__(self) -> str:
         """Show the outline."""
@@ -197,9 +200,14 @@ def about_kept_rows(privacy: Privacy) -> list[str]:
     return [f"about      the kept rows: further rows of one {privacy.person!r}, and rows without any, are not counted"]
 
 
+def about_ledger(ledger: str) -> list[str]:
+    """Say after a release whether it was recorded; nothing before."""
+    return [f"ledger     {ledger}"] if ledger else []
+
+
 def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:
     """Return a dataclass of what a file says, each field of its type and none unknown; `known` were read before."""
-    if unknown := value.keys() - kind.__dataclass_fields__.keys():
+    if unknown := value.keys() - (kind.__dataclass_fields__.keys() - {"ledger"}):
         raise ReleaseFileError(f"the plan has an unknown field {min(unknown)!r}")
     check_law(value.get("law", LAPLACE))
     try:

@@ -1,13 +1,14 @@
 """What every release offers, whatever its kind. Asking it is free: the privacy was paid for already."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from privmeasure.conditions.orders import AnyFact
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Domain, Points, Product
-from privmeasure.origin import Origin
+from privmeasure.origin import Origin, ledger_words
 from privmeasure.plans.promise import Promise
 from privmeasure.releases import files
 from privmeasure.releases.sampling import Share
@@ -162,3 +163,10 @@ class Measure(Release, Protocol):
     def part(self, column: int) -> tuple[Any, int]:
         """Return the `CellMeasure` that a column of points lies in, and its place there."""
         ...
+
+
+def with_record(measure: Measure, recorded: bool | None) -> Measure:
+    """Return a release of points that says whether a ledger recorded it: in its file, and in the words of its plan."""
+    made, plan = cast(Any, measure), cast(Any, measure.plan)
+    origin = measure.origin and replace(measure.origin, recorded=recorded)
+    return cast(Measure, replace(made, origin=origin, plan=replace(plan, ledger=ledger_words(recorded))))

@@ -11,7 +11,7 @@ from privmeasure.errors import ArgumentError, PrivmeasureError, ReleaseFileError
 from privmeasure.noise.law import LAPLACE
 from privmeasure.plans.plan import check_law
 from privmeasure.releases import files
-from privmeasure.releases.base import Measure, Release
+from privmeasure.releases.base import Measure, Release, with_record
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
 from privmeasure.releases.table import TableRelease
@@ -53,6 +53,7 @@ def load(path: str | Path, *, domain: Domain | None = None) -> Release:
         raise ReleaseFileError(f"{path} {other}")
     try:
         measure = READERS[kind](header, table, domain)
+        measure = with_record(measure, None if measure.origin is None else measure.origin.recorded)
         return TableRelease.from_file(header, measure) if "schema" in header else measure
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         detail = f" ({error})" if isinstance(error, PrivmeasureError) else ""

@@ -8,6 +8,7 @@ import numpy as np
 
 from privmeasure.domains import Points
 from privmeasure.ledger.records import schema_digest
+from privmeasure.origin import ledger_words
 from privmeasure.plans.promise import Promise
 from privmeasure.releases.bands import TypicalError
 from privmeasure.report import distributions, heat
@@ -271,6 +272,7 @@ def identity(release: Any, schema: Any) -> list[tuple[str, str]]:
     found = [
         ("id", unknown if origin is None else origin.id),
         ("made with", unknown if origin is None else f"privmeasure {origin.version}"),
+        ("ledger", ledger_words(None if origin is None else origin.recorded)),
         ("mechanism", f"{plan.mechanism}, noise: {plan.law}"),
         (
             "promise",

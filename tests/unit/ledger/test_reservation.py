@@ -17,6 +17,7 @@ import privmeasure as pm
 from privmeasure.errors import ArgumentError, BudgetError, DataError, LedgerFileError, ReleaseFileError, SpentError
 from privmeasure.ledger import Ledger, records, schema_digest
 from privmeasure.noise.entropy import Key
+from privmeasure.report.public import release_page
 
 NAME = "survey 2024"
 DATA = np.linspace(0, 1, 100)
@@ -116,8 +117,6 @@ def test_what_is_booked_cannot_change(ledger):
         for ask, words in (
             (lambda: synth.set_params(epsilon=50), "booked must be what is spent"),
             (lambda: ledger.reserve(NAME, synth), "reserved already"),
-            (lambda: copy.copy(synth)._spending and copy.deepcopy(synth), "cannot be copied"),
-            (lambda: pickle.dumps(synth), "cannot be copied"),
         ):
             with pytest.raises(SpentError, match=words):
                 ask()
@@ -244,6 +243,162 @@ def test_two_threads_cannot_book_one_synthesizer(ledger):
         thread.join()
     assert len([reservation for reservation in found if reservation]) == 1
     assert len(states(ledger)) == 1
+
+
+# ------------------------------------------------------------------------------------------------------------ copies
+
+COPIES = [copy.copy, copy.deepcopy, lambda synth: pickle.loads(pickle.dumps(synth))]
+
+
+@pytest.mark.parametrize("copied", COPIES, ids=["copy", "deepcopy", "pickle"])
+def test_a_copy_of_what_is_booked_has_booked_nothing(ledger, copied):
+    synth = synthesizer("1/2")
+    with ledger.reserve(NAME, synth):
+        other = copied(synth)
+        assert (str(other), str(synth)) == (
+            str(synthesizer("1/2")),
+            str(other).replace("not", "reserved in a ledger, not"),
+        )
+        assert other.set_params(epsilon="1/4").release_id != synth.release_id
+        assert other.fit(DATA).recorded is False
+        synth.fit(DATA)
+    assert synth.recorded is True
+    assert [(entry.state, entry.release) for entry in ledger.history(NAME)] == [("spent", synth.release_id)]
+
+
+@pytest.mark.parametrize("copied", COPIES, ids=["copy", "deepcopy", "pickle"])
+@pytest.mark.parametrize("booked", [False, True])
+def test_a_copy_of_a_release_keeps_whether_it_was_recorded(ledger, copied, booked):
+    synth = synthesizer()
+    synth.fit(DATA, **({"ledger": ledger, "account": NAME} if booked else {}))
+    other = copied(synth)
+    assert other.spent
+    assert other.recorded is synth.recorded is booked
+    assert other.release_id == synth.release_id
+    with pytest.raises(SpentError):
+        other.fit(DATA)
+
+
+@pytest.mark.parametrize("copied", COPIES, ids=["copy", "deepcopy", "pickle"])
+def test_a_synthesizer_in_a_fit_is_not_copied(copied):
+    """The copy could not know whether noise is drawn meanwhile."""
+    synth, stages = synthesizer(), []
+
+    def progress(stage, fraction):
+        stages.append(stage)
+        with pytest.raises(SpentError, match="in a fit cannot be copied"):
+            copied(synth)
+
+    synth.fit(DATA, progress=progress)
+    assert stages
+
+
+# ------------------------------------------------------------------------------------------------------ one argument
+
+
+def fit(**options):
+    synth = synthesizer()
+    return synth.fit(DATA, **options)
+
+
+def fit_sample(**options):
+    synth = synthesizer()
+    synth.fit_sample(DATA, 5, **options)
+    return synth
+
+
+def synthesize(**options):
+    pm.synthesize(DATA, epsilon=1, neighbours="add-remove", bounds=[(0, 1)], **options)
+
+
+@pytest.mark.parametrize("call", [fit, fit_sample, synthesize])
+def test_one_argument_books_fits_and_records(ledger, call):
+    synth = call(ledger=ledger, account="Survey 2024 ")
+    (entry,) = ledger.history(NAME)
+    assert (entry.state, entry.epsilon) == ("spent", 1)
+    if synth is not None:
+        assert entry.release == synth.release_id == synth.release_.origin.id
+        assert synth.recorded is True
+        for text in (repr(synth), synth._repr_html_(), str(synth.plan_)):
+            assert "recorded in a ledger" in text
+            assert "not recorded" not in text
+    with pytest.raises(BudgetError, match="would pass the cap"):
+        call(ledger=ledger, account=NAME)
+    assert len(states(ledger)) == 1
+
+
+@pytest.mark.parametrize("call", [fit, fit_sample])
+def test_what_no_ledger_recorded_says_so_and_nothing_warns(call, recwarn):
+    assert "ledger" not in repr(synthesizer())
+    synth = call()
+    assert synth.recorded is False
+    for text in (repr(synth), synth._repr_html_(), str(synth.plan_), release_page(synth.release_)):
+        assert "not recorded in a ledger" in text
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("call", [fit, fit_sample, synthesize])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ledger": "book.sqlite"}, "ledger was given without account"),
+        ({"account": NAME}, "account was given without ledger"),
+        ({"ledger": "book.sqlite", "account": NAME}, r"got str\. Open the ledger of a file with Ledger"),
+    ],
+)
+def test_one_argument_without_the_other_is_refused_before_the_data_are_opened(call, options, words, monkeypatch):
+    monkeypatch.setattr(Key, "fresh", lambda *_: pytest.fail("a fit was begun"))
+    with pytest.raises(ArgumentError, match=words):
+        call(**options)
+
+
+def test_the_entry_is_made_before_the_data_are_opened(ledger):
+    """Data that cannot be opened free it, and the error says both."""
+    synth = synthesizer()
+    with pytest.raises(DataError) as caught:
+        synth.fit(Unopened(lambda: states(ledger)), ledger=ledger, account=NAME)
+    assert caught.value.__notes__ == ["Entry 1 was freed.", "Nothing was spent."]
+    assert Unopened.seen == ["pending"]
+    assert states(ledger) == ["freed"]
+    with pytest.raises(SpentError, match="given back"):
+        synth.fit(DATA)
+    assert synth.fit(DATA, ledger=ledger, account=NAME).recorded
+
+
+class Unopened:
+    """Data that look at the ledger when they are opened, and cannot be."""
+
+    seen = None
+
+    def __init__(self, look):
+        self.look = look
+
+    def __array__(self, *arguments, **options):
+        Unopened.seen = self.look()
+        raise ValueError
+
+
+def test_a_ledger_that_fails_at_the_end_does_not_lose_the_release(ledger, monkeypatch):
+    def fail(self, entry, state):
+        raise LedgerFileError("book.sqlite could not be written.")
+
+    monkeypatch.setattr(Ledger, "_settle", fail)
+    synth = synthesizer()
+    with pytest.raises(LedgerFileError) as caught:
+        synth.fit(DATA, ledger=ledger, account=NAME)
+    assert caught.value.__notes__ == ["Epsilon 1 is spent; the release is kept, as `release_`."]
+    assert len(synth.sample(3)) == 3
+    assert states(ledger) == ["pending"]
+
+
+def test_an_entry_that_cannot_be_freed_is_said_to_stay(ledger, monkeypatch):
+    def fail(self, entry, state):
+        raise LedgerFileError("book.sqlite could not be written.")
+
+    monkeypatch.setattr(Ledger, "_settle", fail)
+    with pytest.raises(DataError) as caught:
+        synthesizer().fit(np.zeros((2, 2)), ledger=ledger, account=NAME)
+    assert caught.value.__notes__ == ["Entry 1 could not be freed: it stays pending, and counts.", "Nothing was spent."]
 
 
 # --------------------------------------------------------------------------------------------------- what is kept

@@ -47,6 +47,20 @@ def check_place(path: Path, *, overwrite: bool, taken: str = TAKEN, closed: str 
         raise FileNotFoundError(f"The folder {place.parent} does not exist: create it, or write elsewhere.")
     if not os.access(place.parent, os.W_OK):
         raise PermissionError(closed.format(path=place))
+    _try_to_write(place, closed)
+
+
+def _try_to_write(place: Path, closed: str) -> None:
+    """Make an empty file beside a place and remove it: what cannot be written is known before any work is done."""
+    probe = _unused(place, "part")
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except PermissionError:
+        raise PermissionError(closed.format(path=place)) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(place)) from None
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def is_stream(path: Path) -> bool:

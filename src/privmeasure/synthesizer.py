@@ -510,6 +510,11 @@ class Synthesizer:
         return self._spending.drawn
 
     @property
+    def finished(self) -> bool:
+        """Whether there is a release: it stays, whatever fails after it."""
+        return self._release is not None
+
+    @property
     def recorded(self) -> bool | None:
         """Whether a ledger has recorded what was spent; None before a fit has drawn noise."""
         if self._release is None:

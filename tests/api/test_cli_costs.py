@@ -38,7 +38,8 @@ def ran(capsys):
 @pytest.mark.parametrize("command", [FIT, [*MAKE, "-o", "new.csv"]], ids=["fit", "synthesize"])
 def test_the_last_line_says_what_was_spent(ran, folder, command):
     out, _ = ran(*command)
-    assert out.splitlines()[-1].startswith("spent      epsilon = 1, and no ledger counts it")
+    assert out.splitlines()[-1].startswith("spent      epsilon = 1, not recorded in a ledger")
+    assert "ledger     not recorded in a ledger" in out
     found = json.loads(ran(*command, "--overwrite", "--json").out)
     assert (found["spent"], found["booked"]) == ("1", None)
     assert ran(*command, "--overwrite", "--quiet") == ("", "")
@@ -51,7 +52,7 @@ def test_the_last_line_says_what_was_spent(ran, folder, command):
     digest = hashlib.sha256((folder / found["release"]).read_bytes()).hexdigest()
     assert entry.files == (digest,)
     inspected = json.loads(ran("inspect", found["release"], "--json", "--no-certificate").out)
-    assert (inspected["id"], inspected["version"]) == (entry.release, pm.__version__)
+    assert (inspected["id"], inspected["version"], inspected["recorded"]) == (entry.release, pm.__version__, True)
     assert inspected["schema_digest"] == entry.schema
 
 

@@ -112,7 +112,7 @@ def test_a_run_that_is_told_to_end_leaves_no_rows_on_disk(visits, tmp_path_facto
     assert run.stdout.readline() == b"ready\n"
     assert list(aside.iterdir())
     run.send_signal(signal.SIGTERM)
-    assert run.wait() == 130
+    assert run.wait() == 143
     run.stdout.close()
     assert list(aside.iterdir()) == []
     assert not (visits / "visits.release").exists()

@@ -1,6 +1,7 @@
 """The command line in a process of its own: what the system does to it, and what it leaves behind."""
 
 import os
+import re
 import resource
 import shlex
 import signal
@@ -11,6 +12,7 @@ import time
 import pytest
 from cli_shelf import BOOKED, COMMAND, PROMISE, check_message
 
+import privmeasure as pm
 from privmeasure.ledger import Ledger
 
 
@@ -51,7 +53,7 @@ def test_a_full_disk(folder):
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("booked", [False, True])
 def test_a_disk_that_is_full_after_the_fit(folder, booked, kept):
-    """What epsilon bought is lost, or kept in a release: the error says so, and who counts it."""
+    """What epsilon bought is kept in a release, asked for or not: the error says where it is, and who counts it."""
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
@@ -66,11 +68,12 @@ def test_a_disk_that_is_full_after_the_fit(folder, booked, kept):
     process = start("synthesize", "people.csv", *rows, preexec_fn=limit)
     printed, err = process.communicate()
     assert process.returncode == 3, err
-    check_message(err, "new.csv was not written: the disk is full.", "epsilon = 1 counts as spent")
-    assert ("the ledger book.sqlite counts it" in err) == booked
-    assert ("no ledger counts it" in err) != booked
-    assert ("The release s.release is kept" in err) == kept
+    check_message(err, "new.csv was not written: the disk is full.")
+    (saved,) = re.findall(r"Cost: epsilon 1 is spent; the release is saved at (\S+), and ", err)
+    assert err.endswith("entry 1 counts it.\n" if booked else "it is not recorded in a ledger.\n")
+    assert (saved == "s.release") == kept
     assert (folder / "s.release").exists() == kept
+    assert pm.load(saved).origin.recorded is booked
     assert printed == ""
     assert not list(folder.glob("new.csv*"))
     assert Ledger(folder / "book.sqlite").spent("people") == booked
@@ -101,8 +104,8 @@ def test_an_interruption_leaves_no_half_file(folder, number):
     assert list(folder.glob("out.csv*.part"))
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
-    assert process.returncode == 130
-    check_message(err, "interrupted")
+    assert process.returncode == 128 + number
+    check_message(err, "interrupted", "Cost: nothing was spent.")
     assert out == ""
     assert not list(folder.glob("out.csv*"))
 

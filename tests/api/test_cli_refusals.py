@@ -300,8 +300,10 @@ def test_an_error_before_noise_frees_the_reservation(folder, capsys, command):
     arguments[arguments.index("new.release")] = "new.csv"
     (folder / "people.csv").write_text(f"age,sex\n20,{SECRET}\n")
     assert cli.run(arguments) == 2
+    assert capsys.readouterr().err.endswith(" Cost: nothing was spent, and entry 1 was freed.\n")
     (folder / "people.csv").unlink()
     assert cli.run(arguments) == 3
+    assert capsys.readouterr().err.endswith(" Cost: nothing was spent, and entry 2 was freed.\n")
     assert [entry.state for entry in Ledger("book.sqlite").history("people")] == ["freed", "freed"]
     assert Ledger("book.sqlite").remaining("people") == 2
 
@@ -317,7 +319,10 @@ def test_any_other_error_counts_as_spent_if_noise_was_drawn(folder, capsys, monk
     for mechanism in (PMM, ColumnTree):
         monkeypatch.setattr(mechanism, "release", broken)
     assert cli.run(BOOKED) == (130 if isinstance(error, KeyboardInterrupt) else 1 if noise else 3)
-    check_message(capsys.readouterr().err, "spent")
+    spent = "epsilon 1 is spent; there is no release, and entry 1 counts it"
+    err = capsys.readouterr().err
+    check_message(err)
+    assert err.endswith(f" Cost: {spent if noise else 'nothing was spent, and entry 1 was freed'}.\n")
     assert [entry.state for entry in Ledger("book.sqlite").history("people")] == ["spent" if noise else "freed"]
     assert Ledger("book.sqlite").spent("people") == noise
 
@@ -344,8 +349,8 @@ def test_a_release_that_cannot_be_saved(folder, capsys, monkeypatch, booked, err
     monkeypatch.setattr(pq, "write_table", broken)
     assert cli.run(BOOKED if booked else FIT) == 3
     err = capsys.readouterr().err
-    check_message(err, f"new.release was not written: {words}.", "epsilon = 1 counts as spent", "spends epsilon again")
-    assert ("the ledger book.sqlite counts it" in err) == booked
+    check_message(err, f"new.release was not written: {words}.", "Cost: epsilon 1 is spent; the release could not be")
+    assert err.endswith("entry 1 counts it.\n" if booked else "it is not recorded in a ledger.\n")
     assert not list(folder.glob("new.release*"))
     assert Ledger("book.sqlite").spent("people") == booked
 
@@ -359,17 +364,19 @@ def test_a_release_that_leaves_no_rows(refused, folder, capsys, mechanism, booke
     make[make.index("new.release")] = "new.csv"
     assert cli.run([*make, "--no-release"]) == 3
     err = capsys.readouterr().err
-    check_message(err, "new.csv was not written", "almost no row", "never", "epsilon = 1 counts as spent")
-    check_message(err, "fewer facts", "larger epsilon", "spends epsilon again")
+    check_message(
+        err, "new.csv was not written", "almost no row", "never", "Cost: epsilon 1 is spent; the release is saved at"
+    )
+    check_message(err, "fewer facts", "larger epsilon", "single columns holds")
     assert "conditions" not in err
-    assert ("the ledger book.sqlite counts it" in err) == booked
+    assert err.endswith("entry 1 counts it.\n" if booked else "it is not recorded in a ledger.\n")
     assert Ledger("book.sqlite").spent("people") == booked
     assert not list(folder.glob("new.csv*"))
     if not booked:
         assert cli.run([*make, "--release", "kept.release", "--json"]) == 3
         error = json.loads(capsys.readouterr().out)["error"]
         assert (error["kind"], error["exit"]) == ("NoRowsError", 3)
-        check_message(error["message"], "epsilon = 1 counts as spent", "kept.release is kept")
+        check_message(error["message"], "epsilon 1 is spent; the release is saved at kept.release, and it is")
         refused(["sample", "kept.release", "-o", "new.csv"], 3, "almost no row", "fewer facts")
         asked = ["sample", "kept.release", "-o", "new.csv", "-n", "9", "--where", "sex = 'F'"]
         code = cli.run(asked)  # the noise may have left rows that keep the fact: then there are nine, and all keep it

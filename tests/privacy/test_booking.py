@@ -1,13 +1,18 @@
 """What is published is booked: forks, copies and full disks do not avoid the ledger, and failures show nothing."""
 
 import copy
+import hashlib
 import json
 import os
 import pickle
+import re
+import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from contextlib import suppress
@@ -177,6 +182,8 @@ def test_a_book_that_fails_after_the_fit_does_not_lose_the_release(folder, monke
     assert [entry.state for entry in Ledger("book.sqlite").history(NAME)] == ["spent", "pending"]
     monkeypatch.setattr(Ledger, "_settle", lambda *_: Path("book.sqlite").unlink() or fail(*_))
     assert cli.run(["fit", "d.csv", *PROMISE, "-o", "c.release", *booked]) == 3  # gone: nothing counts it
+    assert "is spent; the release is saved at c.release, and entry 3 could not be settled." in capsys.readouterr().err
+    assert pm.load("c.release").origin.recorded is True
 
 
 @pytest.mark.parametrize("out", ["-", "a.release"])
@@ -185,7 +192,7 @@ def test_a_reader_that_goes_away_does_not_hide_the_cost(folder, out):
     command = [*COMMAND, command[0], "d.csv", *PROMISE, *command[1:], "-o", out]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         run.stdout.close()
-        assert b"no ledger counts it" in run.stderr.read()
+        assert b"epsilon 1 is spent; the release is" in run.stderr.read()
     assert run.returncode == 141
 
 
@@ -196,7 +203,9 @@ def test_an_output_that_is_full_does_not_hide_the_cost(folder):
         run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert run.returncode == 3
     assert "a.release was written" in run.stderr
-    assert "epsilon = 1" in run.stderr
+    assert run.stderr.endswith(
+        "Cost: epsilon 1 is spent; the release is saved at a.release, and it is not recorded in a ledger.\n"
+    )
     assert "Nothing was left" not in run.stderr
 
 
@@ -248,3 +257,101 @@ def test_neighbouring_files_leave_the_same_traces(folder, capsys):
         entry = Ledger("book.sqlite").history(NAME)[-1]
         seen.append((code, said.err, sorted(json.loads(said.out)), entry.state, len(entry.files)))
     assert seen == [seen[0]] * len(seen)
+
+
+# ---------------------------------------------------------------------------------------- a finished release is kept
+
+
+def cost_of(err):
+    """Return the last sentence of an error, and the path in it, if any."""
+    sentence = err.rpartition(" Cost: ")[2].strip()
+    return sentence, next(iter(re.findall(r"saved at (\S+?)[, ]", sentence)), None)
+
+
+def after_the_fit(monkeypatch, act):
+    """Let something happen to the folder after the fit and before the release is saved."""
+    fit = pm.Synthesizer.fit
+
+    def fit_and_act(self, *arguments, **options):
+        fit(self, *arguments, **options)
+        act()
+        return self
+
+    monkeypatch.setattr(pm.Synthesizer, "fit", fit_and_act)
+
+
+PLACES = {
+    "full": ("/dev/full", lambda: None, "the disk is full"),
+    "gone": ("there/a.release", lambda: shutil.rmtree("there"), "its folder is not there any more"),
+    "taken": (
+        "there/a.release",
+        lambda: Path("there/a.release").write_text("x"),
+        "another file has come into being there",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("home", [True, False])
+def test_a_release_is_kept_elsewhere_if_its_place_fails(folder, monkeypatch, capsys, tmp_path_factory, place, home):
+    """In the data folder of the user or, failing that, in the temporary folder; the message says how to move it."""
+    out, act, words = PLACES[place]
+    Path("there").mkdir()
+    after_the_fit(monkeypatch, act)
+    data, temporary = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("temporary")
+    monkeypatch.setenv("XDG_DATA_HOME", str(data if home else "/dev/null/none"))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    booked = ["--ledger", "book.sqlite", "--dataset", NAME]
+    assert cli.run(["fit", "d.csv", *PROMISE, "-o", out, *booked]) == 3
+    err = capsys.readouterr().err
+    assert f"{out} was not written: {words}." in err
+    sentence, saved = cost_of(err)
+    move = f"(`mv -i {saved} {'.' if place == 'full' else out}` moves it)"
+    assert sentence == f"epsilon 1 is spent; the release is saved at {saved} {move}, and entry 1 counts it."
+    assert (data if home else temporary) in Path(saved).parents
+    assert stat.S_IMODE(Path(saved).stat().st_mode) == 0o600
+    (entry,) = Ledger("book.sqlite").history(NAME)
+    assert entry.release == pm.load(saved).origin.id
+    assert entry.files == (hashlib.sha256(Path(saved).read_bytes()).hexdigest(),)
+    assert out != "there/a.release" or not Path(out).exists() or Path(out).read_text() == "x"
+
+
+@pytest.mark.parametrize("command", ["fit", "synthesize"])
+def test_a_destination_that_cannot_be_opened_costs_nothing(folder, capsys, command):
+    """Not even an entry: it is tried before the booking, and the mode of a folder is not believed."""
+    booked = ["--ledger", "book.sqlite", "--dataset", NAME]
+    for out in ("nowhere/a.csv", "/proc/a.csv", "/dev/null/a.csv"):
+        assert cli.run([command, "d.csv", *PROMISE, "-o", out, *booked]) == 3
+        assert cost_of(capsys.readouterr().err) == ("nothing was spent.", None)
+    assert Ledger("book.sqlite").history(NAME) == []
+
+
+@pytest.mark.parametrize("arguments", [["fit"], ["synthesize", "d.csv"], ["fit", "d.csv", *PROMISE], ["fit", "--odd"]])
+def test_every_error_of_a_command_that_spends_ends_with_what_it_cost(folder, capsys, arguments):
+    for extra in ([], ["--json"]):
+        code = cli.run([*arguments, *extra])
+        said = capsys.readouterr()
+        message = json.loads(said.out)["error"]["message"] if extra else said.err
+        assert code == 2
+        assert cost_of(message)[0] == "nothing was spent."
+
+
+def test_signals_wait_until_a_release_is_saved(folder, monkeypatch, capsys):
+    """Even several of them, while it is written: it is whole, and the exit code is that of the first signal."""
+    save = pm.Synthesizer.save
+
+    def interrupted(self, path):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
+            os.kill(os.getpid(), number)
+        save(self, path)
+
+    monkeypatch.setattr(pm.Synthesizer, "save", interrupted)
+    before = signal.signal(signal.SIGTERM, cli._stop)
+    try:
+        assert cli.run(["fit", "d.csv", *PROMISE, "-o", "a.release"]) == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    sentence, saved = cost_of(capsys.readouterr().err)
+    assert sentence.startswith("epsilon 1 is spent; the release is saved at a.release, and ")
+    assert pm.load(saved).origin.recorded is False
+    assert [path.name for path in folder.glob("*release*")] == ["a.release"]

@@ -7,8 +7,11 @@ interruption or an error is raised at every step, in a run of its own.
 The claim, in both directions: an entry is free only if no noise was drawn and none can be drawn without a new entry;
 and an error or an interruption of the fit before any noise does free it. One that hits the ledger while it writes
 leaves the entry as it is in the file: pending, which counts.
+
+A command is interrupted in the same way: what it says of its cost is true, and a finished release is never lost.
 """
 
+import re
 import sqlite3
 import sys
 from contextlib import contextmanager, suppress
@@ -18,6 +21,7 @@ import numpy as np
 import pytest
 
 import privmeasure as pm
+from privmeasure import cli
 from privmeasure.errors import PrivmeasureError, SpentError
 from privmeasure.ledger import Ledger
 from privmeasure.noise.entropy import Key
@@ -26,8 +30,8 @@ NAME = "d"
 DATA = np.linspace(0, 1, 20)
 PACKAGE = Path(pm.__file__).parent
 STEPS = {
-    "synthesizer.py": {"fit", "_made", "_open", "hold", "give_back", "save", "release_"},
-    "spending.py": {"hold", "give_back", "begin", "end", "drawn"},
+    "synthesizer.py": {"fit", "_booked", "_attempt", "_make", "_open", "hold", "give_back", "save", "release_"},
+    "spending.py": {"hold", "holding", "check_free", "give_back", "begin", "end", "drawn"},
     "noise/entropy.py": {"fresh", "__init__", "words", "destroy"},
     "mechanisms/base.py": {"gate"},
     "mechanisms/pmm.py": {"release"},
@@ -38,7 +42,14 @@ STEPS = {
     "outputs.py": {"put", "part_beside"},
 }
 """Functions whose lines are steps, by file. The rest only computes, or works for these."""
-PLACES = {str(PACKAGE / name): functions for name, functions in STEPS.items()}
+COMMAND_STEPS = {name: STEPS[name] for name in ("ledger/reservation.py", "releases/files.py")} | {
+    "synthesizer.py": {"fit", "_attempt", "_make", "save"},
+    "cli/fit.py": {"fit"},
+    "cli/booking.py": {"reserve", "fit_booked", "record"},
+    "cli/outcome.py": {"stated", "save", "show_outcome"},
+    "cli/keeping.py": {"save"},
+}
+"""The same for a command, without what was tried by then; a fit here takes longer."""
 UNDECIDED = {"book.py", "reservation.py", "file.py", "entropy.py"}
 """Where an interruption may hit the ledger while it writes, or a draw that has said so and given no words yet."""
 
@@ -47,11 +58,12 @@ BOOKING = {"_reserved", "writing", "put_entry"}
 
 
 @contextmanager
-def at_every_step(step):
+def at_every_step(step, steps=STEPS):
     """Call step(file, function, line) before every line of the code above, in this thread."""
+    places = {str(PACKAGE / name): functions for name, functions in steps.items()}
 
     def trace(frame, event, argument):
-        functions = PLACES.get(frame.f_code.co_filename)
+        functions = places.get(frame.f_code.co_filename)
         if functions is None or frame.f_code.co_name not in functions:
             return None
         if event == "line":
@@ -108,7 +120,18 @@ def publish(ledger, synth, path):
     reservation.record(path)
 
 
-def test_killed_at_any_step_the_ledger_counts_what_was_drawn(ledger, drawn, tmp_path):
+def publish_by_one_argument(ledger, synth, path):
+    """Do the same, as `fit` does it."""
+    synth.fit(DATA, ledger=ledger, account=NAME)
+    synth.save(path)
+    ledger.close(path)
+
+
+WAYS = pytest.mark.parametrize("publish", [publish, publish_by_one_argument])
+
+
+@WAYS
+def test_killed_at_any_step_the_ledger_counts_what_was_drawn(ledger, drawn, tmp_path, publish):
     """The file is looked at before every line: that is what a process which is killed there leaves."""
     path, seen, steps = tmp_path / "a.release", [], []
 
@@ -135,17 +158,29 @@ class InjectedError(Exception):
     """An error of somebody else."""
 
 
-def first_steps(ledger, path):
+def first_steps(run, steps=STEPS):
     """Return each line of a run once, in the order in which it comes first."""
     found = []
-    with at_every_step(lambda *place: found.append(place)):
-        publish(ledger, synthesizer(), path)
+    with at_every_step(lambda *place: found.append(place), steps):
+        run()
     return list(dict.fromkeys(found))
 
 
+def interrupting(place, kind, left):
+    """Return a step that raises an error at a place, once; `left` is emptied by that."""
+
+    def interrupt(*here):
+        if left and here == place:
+            left.clear()
+            raise kind
+
+    return interrupt
+
+
+@WAYS
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, InjectedError])
-def test_interrupted_at_any_step_an_entry_is_free_only_if_nothing_was_drawn(ledger, drawn, tmp_path, kind):
-    steps = first_steps(ledger, tmp_path / "first.release")
+def test_interrupted_at_any_step_an_entry_is_free_only_if_nothing_was_drawn(ledger, drawn, tmp_path, kind, publish):
+    steps = first_steps(lambda: publish(ledger, synthesizer(), tmp_path / "first.release"))
     assert len(steps) > 120
     freed = spent = 0
     for place in steps:
@@ -153,13 +188,7 @@ def test_interrupted_at_any_step_an_entry_is_free_only_if_nothing_was_drawn(ledg
         synth, path = synthesizer(), tmp_path / "a.release"
         drawn.clear()
         count, left = len(ledger.history(NAME)), [None]
-
-        def interrupt(*here, place=place, left=left):
-            if left and here == place:
-                left.clear()
-                raise kind
-
-        with at_every_step(interrupt), suppress(kind, PrivmeasureError):
+        with at_every_step(interrupting(place, kind, left)), suppress(kind, PrivmeasureError):
             publish(ledger, synth, path)
         assert not left, f"{told} was never reached"
         entries = ledger.history(NAME)[count:]
@@ -179,3 +208,46 @@ def test_interrupted_at_any_step_an_entry_is_free_only_if_nothing_was_drawn(ledg
         path.unlink(missing_ok=True)
     assert freed > 20, "too few interruptions before noise: were the steps renamed?"
     assert spent > 40, "too few interruptions after noise: were the steps renamed?"
+
+
+SENTENCE = re.compile(
+    r"Cost: (?:nothing was spent(?:, and entry \d+ was (?P<freed>freed)|, but .+)?"
+    r"|epsilon 0\.01 is (?P<spent>spent); (?:there is (?P<none>no release)|the release is saved at (?P<path>\S+?))"
+    r"(?: \(`mv .+)?, and entry \d+ (?P<settled>counts it|could not be settled))\.$"
+)
+
+
+def test_a_command_that_is_interrupted_at_any_step_says_what_it_cost(ledger, drawn, tmp_path, monkeypatch, capsys):
+    """What it says is true, and a release that was finished lies where it says, whole."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.toml").write_text('format = 1\n[columns.age]\ntype = "integer"\nlow = 0\nhigh = 9\n')
+    (tmp_path / "d.csv").write_text("age\n" + "5\n" * 20)
+    asked = ["--epsilon", "1/100", "--neighbours", "add-remove", "--depth", "2", "--threads", "1"]
+    command = ["fit", "d.csv", "--schema", "t.toml", *asked, "--ledger", "book.sqlite", "--dataset", NAME, "-o"]
+    steps = first_steps(lambda: cli.run([*command, "first.release"]), COMMAND_STEPS)
+    seen = set()
+    for i, place in enumerate(steps):
+        told, out = f"interrupted before line {place[2]} of {place[0]}", Path(f"{i}.release")
+        drawn.clear()
+        count, left = len(ledger.history(NAME)), [None]
+        capsys.readouterr()
+        with at_every_step(interrupting(place, KeyboardInterrupt, left), COMMAND_STEPS):
+            code = cli.run([*command, str(out)])
+        assert not left, f"{told} was never reached"
+        assert code == 130, told
+        said = SENTENCE.search(capsys.readouterr().err.strip())
+        assert said, f"{told}: it does not say what it cost"
+        states = [entry.state for entry in ledger.history(NAME)[count:]]
+        assert (said["spent"] is not None) == bool(drawn), f"{told}: {said[0]}"
+        assert (said["freed"] is None) or states == ["freed"], f"{told}: {said[0]}"
+        assert (said["settled"] != "counts it") or states == ["spent"], f"{told}: {said[0]}"
+        if said["path"]:
+            assert pm.load(said["path"]).origin.id in drawn, f"{told}: {said[0]}"
+            assert not out.exists() or pm.load(out).origin.id in drawn, f"{told}: {said[0]}"
+        else:
+            assert not out.exists(), f"{told}: {said[0]}"
+        seen.add((place[0], bool(drawn), bool(said["path"])))
+    for name in ("fit.py", "outcome.py"):
+        assert (name, False, False) in seen, "too few interruptions: were the steps renamed?"
+        assert (name, True, True) in seen, "too few interruptions: were the steps renamed?"
+    assert {name for name, noise, kept in seen if noise and not kept} <= {"synthesizer.py"}, "a release was lost"

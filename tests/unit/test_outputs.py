@@ -1,5 +1,6 @@
 """One check of the place of a file, and no half file beside it."""
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -21,11 +22,30 @@ def test_a_place_is_refused_for_one_reason_each(tmp_path, monkeypatch):
         check_place(tmp_path, overwrite=True)
     with pytest.raises(FileNotFoundError, match="does not exist: create it"):
         check_place(tmp_path / "no" / "new", overwrite=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
     monkeypatch.setattr(os, "access", lambda *args: False)
     with pytest.raises(PermissionError, match="no permission to write into the folder"):
         check_place(tmp_path / "new", overwrite=False)
     with pytest.raises(PermissionError, match=rf"^{tmp_path}: no\.$"):
         check_place(tmp_path / "{odd}", overwrite=False, closed="{path.parent}: no.")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (PermissionError(errno.EACCES, "x"), PermissionError, "no permission to write into the folder"),
+        (OSError(errno.EROFS, "x"), OSError, "there"),
+    ],
+)
+def test_a_place_is_tried_and_not_only_asked_about(tmp_path, monkeypatch, error, kind, words):
+    """Of a folder that is mounted to be read, or by rules of its own, the mode says too little."""
+
+    def refuse(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(kind, match=words):
+        check_place(tmp_path / "there", overwrite=False)
 
 
 @pytest.mark.parametrize("fault", [None, OSError, KeyboardInterrupt])

@@ -62,21 +62,24 @@ def about(
       privmeasure fit people.csv --schema people.toml --epsilon 1 --neighbours add-remove -o people.release
       privmeasure sample people.release -o synthetic.csv
 
-    Exit codes: 0 done, 2 usage or schema, 3 file, 4 budget, 130 interrupted.
+    Exit codes: 0 done, 2 usage or schema, 3 file, 4 budget, 130 interrupted, 143 ended by SIGTERM.
     """
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; errors become one paragraph on stderr (JSON on stdout with --json)."""
     command = typer.main.get_command(app)
+    as_json, name = "--json" in arguments, next(iter(arguments), "")
+    failures.known_cost.clear()
+    del failures.stopped_by[1:]
     try:
         code = command.main(list(arguments), prog_name="privmeasure", standalone_mode=False)
         if sys.stdout is not None:  # closed by whoever began us
             sys.stdout.flush()  # an output that takes nothing is told here, not by the interpreter as it ends
     except BaseException as error:
-        return failures.report(error, as_json="--json" in arguments)
-    if code == failures.INTERRUPTED:  # typer swallows the interruption itself
-        return failures.report(KeyboardInterrupt(), as_json="--json" in arguments)
+        return failures.report(error, as_json=as_json, command=name)
+    if code == failures.INTERRUPTED + signal.SIGINT:  # typer swallows the interruption itself
+        return failures.report(KeyboardInterrupt(), as_json=as_json, command=name)
     return code if isinstance(code, int) else 0
 
 
@@ -95,7 +98,8 @@ class NoPandas:
 
 
 def _stop(number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt  # as Ctrl-C: files that are half written go, the ledger is told
+    failures.stopped_by.append(number)
+    raise KeyboardInterrupt  # as Ctrl-C: files that are half written go, and the ledger is settled
 
 
 def main() -> NoReturn:

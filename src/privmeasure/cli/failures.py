@@ -5,13 +5,17 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from signal import SIGINT
 
 import typer
 
 from privmeasure import errors
 
-USAGE, FILE, BUDGET, INTERRUPTED, BUG = 2, 3, 4, 130, 1
+USAGE, FILE, BUDGET, BUG = 2, 3, 4, 1
+INTERRUPTED = 128
+"""What a shell says of a program that a signal has ended: 130 for Ctrl-C, 143 for SIGTERM. The signal is added."""
 NO_READER = 141
 """What a shell says of a program whose reader went away (128 + SIGPIPE): `| head -1` is no fault."""
 
@@ -27,10 +31,24 @@ CODES: list[tuple[type[BaseException], int]] = [
     (errors.ReleaseError, BUG),
     (errors.PrivmeasureError, USAGE),
     (OSError, FILE),
-    (KeyboardInterrupt, INTERRUPTED),
-    (typer.Abort, INTERRUPTED),
 ]
 """The first kind that fits decides. Errors of the command line itself carry their own code."""
+
+stopped_by = [int(SIGINT)]
+"""The signal that has interrupted this command, last: what `main` hears of others than Ctrl-C."""
+
+
+SPENDING = ("fit", "synthesize")
+"""The commands that can spend epsilon; the local page says what each of its releases has cost."""
+known_cost: list[Callable[[], str]] = []
+"""Says what this run of such a command has cost so far; empty until it begins to spend."""
+
+
+class Interrupted(BaseException):
+    """An interruption of a run, in the words of what it has cost. Typer swallows a KeyboardInterrupt."""
+
+
+INTERRUPTIONS = (KeyboardInterrupt, Interrupted, typer.Abort)
 
 SYSTEM_ADVICE = {
     "ENOSPC": "The disk is full: make room, or write elsewhere. No half-written file was left.",
@@ -44,17 +62,29 @@ SYSTEM_ADVICE = {
 }
 
 
-def report(error: BaseException, *, as_json: bool) -> int:
-    """Say what is wrong and return the exit code."""
+def state_cost(error: BaseException, cost: str) -> None:
+    """Note what a run has cost, which ends what is said of its error."""
+    vars(error)["cost"] = cost
+
+
+def report(error: BaseException, *, as_json: bool, command: str = "") -> int:
+    """Say what is wrong and return the exit code; of `fit` and `synthesize`, and if interrupted, what it has cost."""
+    if command in SPENDING and not _is_help(error):
+        vars(error).setdefault("cost", known_cost[0]() if known_cost else "nothing was spent")
+    elif isinstance(error, KeyboardInterrupt | typer.Abort) and command != "app":
+        state_cost(error, "nothing was spent")
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
         _close_stdout()  # the reader went away
-        if error.args and isinstance(error.args[0], str):  # in our words: what it cost is said where it can be
-            print(f"error: {printable(str(error))}", file=sys.stderr)
+        ours = bool(error.args) and isinstance(error.args[0], str)
+        words = str(error) if ours else "the reader of stdout went away."
+        if ours or vars(error).get("cost"):  # what it cost is said where it can be
+            print(f"error: {printable(_with_cost(words, error))}", file=sys.stderr)
         return NO_READER
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else BUG
     message, code = explain(error)
-    words = json.dumps({"error": {"kind": type(error).__name__, "message": message, "exit": code}}, indent=2)
+    kind = "KeyboardInterrupt" if isinstance(error, INTERRUPTIONS) else type(error).__name__
+    words = json.dumps({"error": {"kind": kind, "message": message, "exit": code}}, indent=2)
     to_stdout = words if as_json else message if _is_help(error) else None
     try:
         print(to_stdout or "", end="\n" if to_stdout else "", flush=True)
@@ -73,13 +103,21 @@ def _close_stdout() -> None:
 
 
 def explain(error: BaseException) -> tuple[str, int]:
-    """Return the paragraph and the exit code of an error."""
+    """Return the paragraph and the exit code of an error; it ends with what the run has cost, if that is stated."""
+    words, code = _explained(error)
+    return _with_cost(words, error), code
+
+
+def _with_cost(words: str, error: BaseException) -> str:
+    cost = str(error) if isinstance(error, Interrupted) else vars(error).get("cost")
+    return f"{words} Cost: {printable(cost)}." if cost else words
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
+    """Return what is wrong, and the exit code."""
+    if isinstance(error, INTERRUPTIONS):
+        return "interrupted; no half-written file was left.", INTERRUPTED + stopped_by[-1]
     code = next((code for kind, code in CODES if isinstance(error, kind)), None)
-    if code == INTERRUPTED:
-        return (
-            "interrupted; no half-written file was left. A release counts as spent if its noise was drawn.",
-            INTERRUPTED,
-        )
     if isinstance(error, errors.PrivmeasureError) and code is not None:
         return printable(str(error)), code
     if isinstance(error, OSError):
@@ -125,5 +163,5 @@ def _bug(error: BaseException) -> str:
     place = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else "an unknown place"
     return (
         f"privmeasure failed in a way that it should not ({type(error).__name__} at {place}). Its text is not shown, "
-        "because it could hold a value of the data. If a release had begun, count epsilon as spent. Please report it."
+        "because it could hold a value of the data. Please report it."
     )

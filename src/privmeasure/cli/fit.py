@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options
-from privmeasure.cli.booking import Booking, fit_booked
+from privmeasure.cli.booking import Booking, Cost, fit_booked
 from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
 from privmeasure.cli.opening import check_columns_of, check_outside, file_behind, opened, told
-from privmeasure.cli.outcome import save, show_outcome
+from privmeasure.cli.outcome import save, show_outcome, stated
 from privmeasure.cli.preparing import STDOUT, check_out
 from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
@@ -38,7 +38,7 @@ def fit(
 
     A release is one file; `privmeasure sample` makes rows of it, as many and as often as you like, at no further cost.
     Each run of fit spends epsilon again: two releases of the same data add up. A ledger keeps count of that; without
-    one, the last line says what was spent and that nobody counts it.
+    one, the last line says what was spent and that it is not recorded. An error ends with what the run has cost.
 
     Examples:
 
@@ -68,9 +68,11 @@ def fit(
     check_outside(data, out, report)
     check_out(out, overwrite=overwrite, beside=others)
     check_page(report, overwrite=overwrite, beside=[*others, out])
-    with opened(data) as table:
-        cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words)
-    warnings = [*save(synthesizer, out, cost), *undecided(asked.schema, declared)]
-    page, remarks = page_along_the_way(synthesizer.release_, report, out, shown=voice.in_words)  # the release is safe
-    files = {"release": str(out)} | ({} if page is None else {"report": str(page)})
-    show_outcome(synthesizer, files, " and ".join(files.values()), cost, voice, warnings=[*warnings, *remarks])
+    cost = Cost(synthesizer, booking, out, overwrite)
+    with stated(cost):
+        with opened(data) as table:
+            fit_booked(cost, table, form, shown=voice.in_words)
+        warnings = [*save(cost), *undecided(asked.schema, declared)]
+        page, remarks = page_along_the_way(synthesizer.release_, report, out, shown=voice.in_words)
+        files = {"release": str(out)} | ({} if page is None else {"report": str(page)})
+        show_outcome(synthesizer, files, " and ".join(files.values()), cost, voice, warnings=[*warnings, *remarks])

@@ -4,11 +4,13 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privmeasure.cli import failures, keeping
 from privmeasure.cli.booking import Cost
+from privmeasure.cli.keeping import uninterrupted
 from privmeasure.cli.missing import missing_cells, show_missing_cells
 from privmeasure.cli.terminal import Voice, emit
 from privmeasure.errors import NoRowsError
@@ -35,7 +37,7 @@ def show_outcome(
     """
     from privmeasure.tables.advice import advice, standing_alone_advice
 
-    with _said(written, cost):
+    with _said(written):
         plan, choice, schema = synthesizer.plan_, synthesizer.choice, synthesizer.schema
         if schema is not None:
             warnings = [*warnings, *advice(schema, plan)]
@@ -55,8 +57,8 @@ def show_outcome(
 
 
 @contextmanager
-def _said(written: dict[str, Any], cost: Cost) -> Iterator[None]:
-    """Say, where stdout takes nothing, what was written and what it cost: else it looks as if nothing had happened."""
+def _said(written: dict[str, Any]) -> Iterator[None]:
+    """Say what was written if stdout takes nothing: else it looks as if nothing had happened."""
     try:
         yield
         if sys.stdout is not None:
@@ -64,37 +66,80 @@ def _said(written: dict[str, Any], cost: Cost) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "a file error"
         files = " and ".join(str(value) for name, value in written.items() if name in ("out", "release") and value)
-        what = f"{files} was written, but what there is to say of it could not be: {reason}. Spent: {cost.words()}."
+        what = f"{files} was written, but what there is to say of it could not be: {reason}."
         raise (BrokenPipeError if isinstance(error, BrokenPipeError) else OSError)(what) from None
 
 
 @contextmanager
-def keep_on_failure(path: Path, cost: Cost, *, release: Path | None = None) -> Iterator[None]:
-    """Say, where a file cannot be written after the fit, that epsilon is gone all the same, and who counts it."""
-    counted = f"the ledger {cost.ledger} counts it" if cost.ledger else "no ledger counts it: note it yourself"
-    spent = f"The fit was finished, so epsilon = {float(cost.promise.epsilon):g} counts as spent; {counted}."
+def stated(cost: Cost) -> Iterator[None]:
+    """Let every error and interruption end with what the run has cost; a finished release is saved before that."""
+    failures.known_cost[:] = [cost.sentence]
+    try:
+        yield
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        try:
+            with uninterrupted():
+                _save_what_is_left(cost, error)
+        except KeyboardInterrupt:  # which came meanwhile
+            interrupted = True
+        if interrupted:
+            raise failures.Interrupted(cost.sentence()) from None
+        failures.state_cost(error, cost.sentence())
+        raise
+
+
+def _save_what_is_left(cost: Cost, error: BaseException) -> None:
+    cost.settle()
+    gone = cost.place is None and isinstance(error, BrokenPipeError)  # rows on stdout: as many as the reader wanted
+    if cost.finished and cost.saved is None and not gone:
+        with suppress(Exception):
+            save(cost)
+
+
+def save(cost: Cost) -> list[str]:
+    """Write the release and note its SHA-256 in the ledger; return warnings. If its place fails, it goes elsewhere."""
+    failure: Exception | None = None
+    with uninterrupted():
+        try:
+            if cost.place is not None:
+                keeping.save(cost.synthesizer, cost.place, overwrite=cost.overwrite)
+                cost.saved = cost.place
+        except Exception as error:  # whatever it is, the release is not lost
+            failure = error
+        if cost.saved is None:
+            with suppress(Exception):
+                cost.saved = keeping.save_elsewhere(cost.synthesizer)
+        warnings = cost.record()
+    if failure is not None:
+        raise OSError(f"{cost.place} was not written: {_reason(failure)}.") from None
+    return warnings
+
+
+@contextmanager
+def rows_written(path: Path) -> Iterator[None]:
+    """Say that rows cannot be written after the fit, and that they can be drawn again from the release."""
     try:
         yield
     except NoRowsError as error:
-        again = (
-            "Another run spends epsilon again."
-            if release is None
-            else f"The release {release} is kept: what it says of single columns holds all the same."
-        )
-        raise NoRowsError(f"{path} was not written. {error} {spent} {again}") from None
+        raise NoRowsError(f"{path} was not written. {error} What the release says of single columns holds.") from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        full = error.errno in FULL or "disk is full" in str(error) or "No space left" in str(error)
-        reason = "the disk is full" if full else os.strerror(error.errno) if error.errno else "a file error"
-        again = (
-            "Make room or choose another place; another run spends epsilon again."
-            if release is None
-            else f"The release {release} is kept: make room, and draw from it with `privmeasure sample`, for free."
-        )
-        raise OSError(f"{path} was not written: {reason}. {spent} {again}") from None
+        raise OSError(
+            f"{path} was not written: {_reason(error)}. Make room, or choose another place, and draw rows from the "
+            "release with `privmeasure sample`, for free."
+        ) from None
 
 
-def save(synthesizer: "Synthesizer", path: Path, cost: Cost) -> list[str]:
-    """Write the release and note its digest in the book; return what there is to warn of."""
-    with keep_on_failure(path, cost):
-        synthesizer.save(path)
-    return cost.record(path)
+def _reason(error: Exception) -> str:
+    """Return why a file was not written: only the number of the error, or words of this package."""
+    if isinstance(error, FileExistsError) and error.errno is None:
+        return "another file has come into being there"
+    if isinstance(error, FileNotFoundError):
+        return "its folder is not there any more"
+    if not isinstance(error, OSError):
+        return type(error).__name__
+    if error.errno in FULL or "disk is full" in str(error) or "No space left" in str(error):
+        return "the disk is full"
+    return os.strerror(error.errno) if error.errno else "a file error"

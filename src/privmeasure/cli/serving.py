@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.cli import failures, options, terminal
-from privmeasure.cli.booking import Booking, fit_booked
+from privmeasure.cli.booking import Booking, Cost, fit_booked
 from privmeasure.cli.missing import schema_remarks, undecided
 from privmeasure.cli.opening import check_header, open_undeclared, opened
-from privmeasure.cli.outcome import save
+from privmeasure.cli.outcome import save, stated
 from privmeasure.cli.plan import SHOWN_EPSILONS, make_plan
 from privmeasure.cli.preparing import check_out, check_table_out, open_release, open_schema, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
@@ -92,10 +92,11 @@ class LocalCommands:
 
         declared, synthesizer = promise(*_typed(order.schema, order.terms))
         _check_release_place(order)
-        booking = Booking(order.ledger, order.dataset, order.note)
-        with opened(order.table) as table:
-            cost = fit_booked(synthesizer, table, booking, order.form, shown=False)
-        warnings = [*save(synthesizer, order.release, cost), *undecided(order.schema, declared)]
+        cost = Cost(synthesizer, Booking(order.ledger, order.dataset, order.note), order.release)
+        with stated(cost):
+            with opened(order.table) as table:
+                fit_booked(cost, table, order.form, shown=False)
+            warnings = [*save(cost), *undecided(order.schema, declared)]
         plan = synthesizer.plan_
         return Outcome(
             cost=cost.words(),

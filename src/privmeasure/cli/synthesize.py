@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from privmeasure.cli import options
-from privmeasure.cli.booking import Booking, fit_booked
+from privmeasure.cli.booking import Booking, Cost, fit_booked
 from privmeasure.cli.cluster import Cluster, write_by_executors
 from privmeasure.cli.missing import undecided
 from privmeasure.cli.opening import check_outside, file_behind, opened
-from privmeasure.cli.outcome import keep_on_failure, save, show_outcome
+from privmeasure.cli.outcome import rows_written, save, show_outcome, stated
 from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, dates_in_pandas, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
@@ -71,14 +71,15 @@ def synthesize(
     if place is not None:
         check_out(place, overwrite=overwrite, beside=others, option="--release")
     check_page(report, overwrite=overwrite, beside=[*others, place, None if rows_at == STDOUT else rows_at])
-    with cluster.session() as session:
+    cost = Cost(synthesizer, booking, place, overwrite)
+    with stated(cost), cluster.session() as session:
         cluster.check_rows(session, out, overwrite=overwrite)
         with opened(data) as table:
-            cost = fit_booked(synthesizer, table, booking, form, shown=voice.in_words, spark=session)
+            fit_booked(cost, table, form, shown=voice.in_words, spark=session)
         # the release first: what epsilon bought is safe, whatever happens to the rows
-        warnings = cost.unsettled() if place is None else save(synthesizer, place, cost)
+        warnings = cost.unsettled() if place is None else save(cost)
         warnings += undecided(asked.schema, declared)
-        with keep_on_failure(Path(out), cost, release=place):
+        with rows_written(Path(out)):
             if session is not None:
                 made = write_by_executors(
                     out, synthesizer, number, seed, overwrite=overwrite, rows_per_file=rows_per_file
@@ -95,13 +96,15 @@ def synthesize(
                     rows_per_file=rows_per_file,
                     threads=threads,
                 )
-    page, remarks = page_along_the_way(synthesizer.release_, report, place, shown=voice.in_words)
-    files = {"out": out, "rows": made, "release": None if place is None else str(place)}
-    files |= {} if page is None else {"report": str(page)}
-    words = f"{out}: {made:,} synthetic rows{dates_in_pandas(Path(out), synthesizer.release_)}"
-    words += "" if place is None else f"; the release, for more rows: {place}"
-    words += "" if page is None else f"; a page about it: {page}"
-    show_outcome(synthesizer, files, words, cost, voice, warnings=[*warnings, *remarks], to_stderr=rows_at == STDOUT)
+        page, remarks = page_along_the_way(synthesizer.release_, report, place, shown=voice.in_words)
+        files = {"out": out, "rows": made, "release": None if place is None else str(place)}
+        files |= {} if page is None else {"report": str(page)}
+        words = f"{out}: {made:,} synthetic rows{dates_in_pandas(Path(out), synthesizer.release_)}"
+        words += "" if place is None else f"; the release, for more rows: {place}"
+        words += "" if page is None else f"; a page about it: {page}"
+        show_outcome(
+            synthesizer, files, words, cost, voice, warnings=[*warnings, *remarks], to_stderr=rows_at == STDOUT
+        )
 
 
 def _release_place(out: Path, release: Path | None, *, no_release: bool) -> Path | None:

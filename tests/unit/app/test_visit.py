@@ -532,7 +532,8 @@ def test_an_interruption_counts_as_spent_if_noise_was_drawn(after, tmp_path, peo
     assert code == 130
     (entry,) = Ledger(book).history("people")
     assert entry.state == ("spent" if after else "freed")
-    assert "counts as spent if its noise was drawn" in err
+    spent = "epsilon 1 is spent; there is no release, and entry 1 counts it"
+    assert err.endswith(f"Cost: {spent if after else 'nothing was spent, and entry 1 was freed'}.\n")
     assert running.left == []
 
 

@@ -23,9 +23,13 @@ import pytest
 
 import privmeasure as pm
 from privmeasure import cli
+from privmeasure.app.commands import SpendOrder, Terms
+from privmeasure.cli import failures
+from privmeasure.cli.serving import LocalCommands
 from privmeasure.errors import ArgumentError, DataError, LedgerFileError, ReleaseError
 from privmeasure.ledger import Ledger
 from privmeasure.releases import files
+from privmeasure.tables.texts import TextForm
 
 NAME = "people"
 DATA = np.linspace(0, 1, 50)
@@ -334,6 +338,31 @@ def test_every_error_of_a_command_that_spends_ends_with_what_it_cost(folder, cap
         message = json.loads(said.out)["error"]["message"] if extra else said.err
         assert code == 2
         assert cost_of(message)[0] == "nothing was spent."
+
+
+@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+def test_a_release_of_the_page_outlasts_the_visit(folder, monkeypatch, kind, stays):
+    """The folder of a visit is deleted when the page stops, and an interruption stops it."""
+
+    def fail():
+        raise kind
+
+    after_the_fit(monkeypatch, fail)
+    terms = Terms("1", "add-remove", rows=500)
+    visit = folder / "visit"
+    visit.mkdir()
+    order = SpendOrder(
+        folder / "d.csv", "d.csv", TextForm(), folder / "t.toml", terms, folder / "book.sqlite", NAME, "",
+        visit / "the.release", release_stays=stays,
+    )  # fmt: skip
+    with pytest.raises((failures.Interrupted, kind)) as caught:
+        LocalCommands().spend(order)
+    assert isinstance(caught.value, failures.Interrupted) == (kind is KeyboardInterrupt)
+    sentence, saved = cost_of(LocalCommands().explain(caught.value))
+    assert (visit in Path(saved).parents) == stays
+    assert sentence == f"epsilon 1 is spent; the release is saved at {saved}, and entry 1 counts it."
+    assert pm.load(saved).origin.id == Ledger("book.sqlite").history(NAME)[0].release
 
 
 def test_signals_wait_until_a_release_is_saved(folder, monkeypatch, capsys):

@@ -3,6 +3,7 @@
 import gc
 import re
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -169,6 +170,36 @@ def test_a_domain_that_fails_before_and_after_noise(kind, noise):
     assert ("nothing was spent" in str(error)) != noise
     assert synth.spent == noise
     assert room.Synthesizer.spent.fget(synth) == noise
+
+
+class Onlooker:
+    """A ledger of somebody else that looks at the error which leaves its context."""
+
+    seen = None
+
+    @contextmanager
+    def reserve(self, account, synthesizer):
+        try:
+            yield
+        except BaseException as error:
+            trace, here = error.__traceback__, []
+            while trace is not None:
+                if trace.tb_frame.f_code is room.Synthesizer.fit.__code__:
+                    here.append(dict(trace.tb_frame.f_locals))
+                trace = trace.tb_next
+            self.seen = here, error.__context__, error.__cause__
+            raise
+
+
+def test_a_ledger_finds_no_data_in_the_error_of_a_fit():
+    """It is code of somebody else, which may write down what it gets."""
+    onlooker, synth = Onlooker(), made(Faulty([(0, 1)]), rows=7)
+    error = caught_from(synth, np.full(7, 0.73819), ledger=onlooker, account="patients")
+    (local,), context, cause = onlooker.seen
+    assert context is cause is None
+    assert not [value for value in local.values() if isinstance(value, np.ndarray)]
+    assert not any(CANARY in str(thing) for thing in reachable([local]) if isinstance(thing, str | BaseException))
+    check_clean(error)
 
 
 class Second(SystemExit):

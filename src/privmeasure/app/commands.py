@@ -62,6 +62,8 @@ class SpendOrder:
     note: str
     release: Path
     """Where the release goes."""
+    release_stays: bool
+    """Whether that place is still there after the visit."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,10 @@ class Commands(Protocol):
 
     def spend(self, order: SpendOrder) -> Outcome:
         """Spend epsilon, once, booked in the ledger, and save the release."""
+        ...
+
+    def keep(self, release: Path) -> Path:
+        """Copy a release to the data folder of the user, for its owner alone, and return where it is."""
         ...
 
     def report(self, release: Path, page: Path) -> list[str]:

@@ -264,7 +264,7 @@ class Desk:
 
     @property
     def lost(self) -> list[MadeRelease]:
-        """The releases that go when the page stops, and were not downloaded."""
+        """The releases that lie in the folder of this visit, and were not downloaded."""
         return [made for made in self.made if not made.kept and not made.taken]
 
 

@@ -84,6 +84,7 @@ class Releasing:
                 dataset,
                 typed.get("note", "").strip(),
                 release,
+                release_stays=bool(out),
             )
             confirmation = desk.confirm(order)
         except Exception as error:

@@ -41,7 +41,8 @@ def serve(commands: Commands, *, port: int, upload_limit: int, open_browser: boo
             server.shutdown()
             server.server_close()
             for made in desk.lost:
-                print(
-                    f"warning: release {made.number} was not downloaded, and is gone; its epsilon is spent.",
-                    file=sys.stderr,
-                )
+                try:
+                    kept = f"It is saved at {commands.keep(made.path)}."
+                except OSError:
+                    kept = "It could not be saved, and is gone; its epsilon is spent."
+                print(f"warning: release {made.number} was not downloaded. {kept}", file=sys.stderr)

@@ -26,7 +26,8 @@ def run_app(
     It does what the other commands do, with the same checks and words. It answers on 127.0.0.1 alone, and to the one
     browser that brings the token of the address that it prints, which works once. Epsilon is spent only after a page
     that says so, and only with a ledger. Ctrl-C stops it, and everything that was uploaded or made here is deleted:
-    download first. It needs `pip install jinja2 matplotlib` (the extra "app").
+    download first. A release that was not downloaded goes to your data folder. It needs
+    `pip install jinja2 matplotlib` (the extra "app").
 
     Examples:
 

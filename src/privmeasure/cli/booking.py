@@ -47,6 +47,8 @@ class Cost:
     place: Path | None
     """Where the release goes; None if it is not kept."""
     overwrite: bool = False
+    stays: bool = True
+    """Whether that place is still there when the command has ended."""
     reservation: "Reservation | None" = None
     reserving: bool = False
     """Whether an entry is being made: if that is interrupted, nobody knows whether it was."""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,18 +45,21 @@ def save(synthesizer: "Synthesizer", place: Path, *, overwrite: bool) -> None:
     synthesizer.save(place)
 
 
-def save_elsewhere(synthesizer: "Synthesizer") -> Path:
-    """Write the release to the user's data folder, or else to the temporary folder, for its owner alone; say where."""
-    name = f"{synthesizer.release_id}.release"
+def save_elsewhere(write: Callable[[Path], object], release_id: str) -> Path:
+    """Write a release to the user's data folder, or else to the temporary folder, for its owner alone; say where.
+
+    Nothing deletes it. Its name is its id, which says nothing about the data.
+    """
     with suppress(OSError, RuntimeError):  # there is no home, or it is full
         folder = data_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _save_for_the_owner(synthesizer, folder / name)
-    return _save_for_the_owner(synthesizer, Path(tempfile.mkdtemp(prefix="privmeasure-")) / name)
+        return _write_for_the_owner(write, folder / f"{release_id}.release")
+    folder = Path(tempfile.mkdtemp(prefix="kept-by-privmeasure-"))  # mode 0700; not named as what is left of a run
+    return _write_for_the_owner(write, folder / f"{release_id}.release")
 
 
-def _save_for_the_owner(synthesizer: "Synthesizer", path: Path) -> Path:
-    synthesizer.save(path)
+def _write_for_the_owner(write: Callable[[Path], object], path: Path) -> Path:
+    write(path)
     path.chmod(0o600)
     return path
 

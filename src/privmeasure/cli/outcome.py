@@ -91,6 +91,8 @@ def stated(cost: Cost) -> Iterator[None]:
 
 def _save_what_is_left(cost: Cost, error: BaseException) -> None:
     cost.settle()
+    if not cost.stays:
+        cost.place = cost.saved = None
     gone = cost.place is None and isinstance(error, BrokenPipeError)  # rows on stdout: as many as the reader wanted
     if cost.finished and cost.saved is None and not gone:
         with suppress(Exception):
@@ -109,7 +111,7 @@ def save(cost: Cost) -> list[str]:
             failure = error
         if cost.saved is None:
             with suppress(Exception):
-                cost.saved = keeping.save_elsewhere(cost.synthesizer)
+                cost.saved = keeping.save_elsewhere(cost.synthesizer.save, cost.synthesizer.release_id)
         warnings = cost.record()
     if failure is not None:
         raise OSError(f"{cost.place} was not written: {_reason(failure)}.") from None

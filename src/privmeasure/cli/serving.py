@@ -1,6 +1,7 @@
 """What the commands do, for the page of `privmeasure app`: the same routines, in the same order. PRIVATE behind it."""
 
 import re
+import shutil
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,8 @@ class LocalCommands:
 
         declared, synthesizer = promise(*_typed(order.schema, order.terms))
         _check_release_place(order)
-        cost = Cost(synthesizer, Booking(order.ledger, order.dataset, order.note), order.release)
+        booking = Booking(order.ledger, order.dataset, order.note)
+        cost = Cost(synthesizer, booking, order.release, stays=order.release_stays)
         with stated(cost):
             with opened(order.table) as table:
                 fit_booked(cost, table, order.form, shown=False)
@@ -109,6 +111,12 @@ class LocalCommands:
                 *advice(declared, plan),
             ],
         )
+
+    def keep(self, release: Path) -> Path:
+        """Copy a release to the data folder of the user, for its owner alone, and return where it is."""
+        from privmeasure.cli.keeping import save_elsewhere
+
+        return save_elsewhere(lambda path: shutil.copyfile(release, path), open_release(release).origin.id)
 
     def report(self, release: Path, page: Path) -> list[str]:
         """Write the page of a release, and return what there is to warn of."""

@@ -6,11 +6,13 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import time
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow.parquet
 import pytest
@@ -513,7 +515,10 @@ def test_the_page_stops_itself_and_warns_of_what_was_not_downloaded(tmp_path, pe
     code, out, err = running.ends()
     assert code == 0
     assert "stopped; everything" in out
-    assert err == "warning: release 1 was not downloaded, and is gone; its epsilon is spent.\n"
+    (saved,) = re.findall(r"^warning: release 1 was not downloaded\. It is saved at (\S+)\.\n$", err)
+    assert stat.S_IMODE(Path(saved).stat().st_mode) == 0o600
+    (entry,) = Ledger(tmp_path / "book.sqlite").history("people")
+    assert pm.load(saved).origin.id == entry.release
     assert running.left == []
     assert Ledger(tmp_path / "book.sqlite").spent("people") == 1
 

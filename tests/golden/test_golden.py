@@ -2,7 +2,7 @@
 
 The files were written once, with a seed for the noise, by `python tests/golden/test_golden.py`, and are not written
 again: a format that changes gets a new number and a new file beside the old one. The files "box" and "product" have
-the masses alone; "noisy" has the noisy counts as well, as further parts.
+the masses alone; "noisy" has the noisy counts as well, as further parts; "recorded" says that a ledger recorded it.
 """
 
 from fractions import Fraction
@@ -13,9 +13,11 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.domains import Categories, Integers, Product
+from privmeasure.releases.base import with_record
+from privmeasure.report.public import release_page
 
 HERE = Path(__file__).parent
-NAMES = ["box", "product", "noisy"]
+NAMES = ["box", "product", "noisy", "recorded"]
 
 
 def path_of(name):
@@ -28,6 +30,10 @@ def make(name):
     if name == "box":
         domain, points = pm.Box([(0, 1), (-10, 10)]), rng.normal((0.5, 2), (0.1, 3), (500, 2))
         synthesizer = pm.Synthesizer(domain, epsilon=1, neighbours="add-remove", depth=8)
+    elif name == "recorded":  # a ledger takes no seeds: this one is said to be recorded
+        synthesizer = pm.Synthesizer(pm.Box([(0, 1)]), epsilon=1, neighbours="replace", depth=3)
+        release = synthesizer.fit(rng.random((90, 1)), insecure_seed=20).release_
+        return with_record(release, True).save(path_of(name))
     elif name == "noisy":
         points = rng.normal((0.5, 2), (0.1, 3), (500, 2))
         synthesizer = pm.Synthesizer(pm.Box([(0, 1), (-10, 10)]), epsilon=2, neighbours="replace", depth=6)
@@ -36,7 +42,7 @@ def make(name):
         points = np.column_stack([rng.integers(0, 121, 300), rng.integers(0, 3, 300)]).astype(float)
         recipe = pm.Recipe("every level", "none", "proportional", "centre")
         synthesizer = pm.Synthesizer(domain, epsilon="5/2", neighbours="replace", recipe=recipe, depth=5)
-    synthesizer.fit(points, insecure_seed=20).save(path_of(name))
+    return synthesizer.fit(points, insecure_seed=20).save(path_of(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,6 +73,17 @@ def test_it_is_written_as_it_was_read(name, tmp_path):
     assert again.mass.tolist() == measure.mass.tolist()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_of_an_older_file_it_is_not_known_whether_a_ledger_recorded_it(name):
+    """The field did not raise the number of the format: an older version reads the file without it."""
+    measure = pm.load(path_of(name))
+    words = "recorded in a ledger" if name == "recorded" else "not known whether it was recorded in a ledger"
+    assert measure.header()["format"] == 1
+    assert measure.header().get("recorded") is (True if name == "recorded" else None)
+    assert str(measure.plan).splitlines()[-1] == f"ledger     {words}"
+    assert f">{words}<" in release_page(measure)
+
+
 @pytest.mark.parametrize("name", ["box", "product"])
 def test_the_first_files_have_no_noisy_counts(name):
     measure = pm.load(path_of(name))
@@ -81,12 +98,13 @@ def test_noisy_counts_come_back_and_give_the_same_certificate():
     assert measure.certificate().value == pytest.approx(CERTIFICATE, rel=1e-3)
 
 
-EPSILON = {"box": Fraction(1), "product": Fraction(5, 2), "noisy": Fraction(2)}
-TOTAL = {"box": 511, "product": 300, "noisy": 500}
+EPSILON = {"box": Fraction(1), "product": Fraction(5, 2), "noisy": Fraction(2), "recorded": Fraction(1)}
+TOTAL = {"box": 511, "product": 300, "noisy": 500, "recorded": 90}
 CELLS = {
     "box": ([0, 44, 45, 47], [1, 2, 1, 5]),
     "product": ([0, 1, 2, 3], [18, 20, 13, 15]),
     "noisy": ([2, 7, 8, 9], [3, 1, 1, 5]),
+    "recorded": ([0, 1, 2, 3], [15, 9, 14, 12]),
 }
 NOISY = {2: [85, 185, 70, 173], 6: [0, -3, 3, -1]}
 CERTIFICATE = 0.13911
@@ -102,6 +120,7 @@ ROWS = {
         [0.16995901013433468, -8.851876480912324],
         [0.18455863821145613, -8.877548500022385],
     ],
+    "recorded": [[0.046175342562492006], [0.044959010134334676], [0.05955863821145613]],
 }
 
 if __name__ == "__main__":

@@ -365,15 +365,18 @@ def test_a_release_of_the_page_outlasts_the_visit(folder, monkeypatch, kind, sta
     assert pm.load(saved).origin.id == Ledger("book.sqlite").history(NAME)[0].release
 
 
-def test_signals_wait_until_a_release_is_saved(folder, monkeypatch, capsys):
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_signals_wait_until_a_release_is_saved(folder, monkeypatch, capsys, when):
     """Even several of them, before it is written and after: it is written once, whole; the first signal decides."""
     save = pm.Synthesizer.save
 
     def interrupted(self, path):
-        for number in (signal.SIGTERM, signal.SIGINT):
+        if when == "after":
+            save(self, path)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
             os.kill(os.getpid(), number)
-        save(self, path)
-        os.kill(os.getpid(), signal.SIGINT)
+        if when == "before":
+            save(self, path)
 
     monkeypatch.setattr(pm.Synthesizer, "save", interrupted)
     before = signal.signal(signal.SIGTERM, cli._stop)

@@ -46,14 +46,14 @@ class Origin:
         """Read the header of a file; None for files of versions that did not write it."""
         if "id" not in header and "version" not in header:
             return None
-        release_id, version, recorded = header.get("id"), header.get("version"), header.get("recorded")
+        release_id, version = header.get("id"), header.get("version")
         if not isinstance(release_id, str) or not re.fullmatch(r"[0-9a-f]{32}", release_id):
             raise ReleaseFileError("the id must be 32 hexadecimal digits")
         if not isinstance(version, str) or not version.isprintable() or not 1 <= len(version) <= LONGEST_VERSION:
             raise ReleaseFileError("the version must be a short text")
-        if not isinstance(recorded, bool | None):
+        if "recorded" in header and not isinstance(header["recorded"], bool):
             raise ReleaseFileError("recorded must be true or false")
-        return cls(release_id, version, recorded)
+        return cls(release_id, version, header.get("recorded"))
 
 
 def ledger_words(recorded: bool | None) -> str:

@@ -47,7 +47,7 @@ COMMAND_STEPS = {name: STEPS[name] for name in ("ledger/reservation.py", "releas
     "cli/fit.py": {"fit"},
     "cli/booking.py": {"reserve", "fit_booked", "record"},
     "cli/outcome.py": {"stated", "save", "show_outcome"},
-    "cli/keeping.py": {"save"},
+    "cli/keeping.py": {"save_in_place"},
 }
 """The same for a command, without what was tried by then; a fit here takes longer."""
 UNDECIDED = {"book.py", "reservation.py", "file.py", "entropy.py"}

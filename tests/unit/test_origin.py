@@ -87,7 +87,7 @@ def test_an_older_version_stays_in_the_file(tmp_path):
     [
         *({"id": text} for text in ("x", None, "A" * 32)),
         *({"version": text} for text in ("", 3, "a\nb")),
-        *({"recorded": value} for value in ("yes", 1, "the name of an account")),
+        *({"recorded": value} for value in ("yes", 1, None, "the name of an account")),
     ],
 )
 def test_an_edited_origin_is_refused(tmp_path, change):

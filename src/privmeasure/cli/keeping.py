@@ -38,7 +38,7 @@ def uninterrupted() -> Iterator[None]:
             usual[number](number, None)
 
 
-def save(synthesizer: "Synthesizer", place: Path, *, overwrite: bool) -> None:
+def save_in_place(synthesizer: "Synthesizer", place: Path, *, overwrite: bool) -> None:
     """Write the release to its place, unless another file has come there meanwhile."""
     if place.exists() and not overwrite and not is_stream(place):
         raise FileExistsError(f"{place} has come into being during the fit, and is not overwritten.")

@@ -105,7 +105,7 @@ def save(cost: Cost) -> list[str]:
     with uninterrupted():
         try:
             if cost.place is not None:
-                keeping.save(cost.synthesizer, cost.place, overwrite=cost.overwrite)
+                keeping.save_in_place(cost.synthesizer, cost.place, overwrite=cost.overwrite)
                 cost.saved = cost.place
         except Exception as error:  # whatever it is, the release is not lost
             failure = error

@@ -364,7 +364,8 @@ def test_the_header_holds_what_was_released_and_nothing_else(measure, tmp_path):
     metadata = dict(file.schema_arrow.metadata)
     assert set(metadata) == {b"privmeasure"}
     header = json.loads(metadata[b"privmeasure"])
-    assert set(header) == {"format", "kind", "private", "domain", "parts", "plan", "recipe", "id", "version"}
+    known = {"format", "kind", "private", "domain", "parts", "plan", "recipe", "id", "version", "recorded"}
+    assert set(header) == known
     assert header["format"] == 1
     assert header["plan"]["privacy"] == {
         "epsilon": "1",
@@ -688,8 +689,8 @@ def removed(value, path):
 
 
 EDITS = [None, True, -1, 0, 2**70, 1.5, float("nan"), "", "text", "1/0", "1e999999999", [], [[]], {}, {"kind": "box"}]
-OPTIONAL = {"bounds", "categories", "schedule", "inference", "rule", "shrinkage"}
-"""Lists that may be shorter, and names that are only shown."""
+OPTIONAL = {"bounds", "categories", "schedule", "inference", "rule", "shrinkage", "recorded"}
+"""Lists that may be shorter, names that are only shown, and what older files do not say."""
 
 
 @some("domain", 1, [pm.Box([(0, 1)]), Integers(0, 3), Categories(list("abc"))], ids=repr)

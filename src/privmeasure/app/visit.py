@@ -1,4 +1,4 @@
-"""From the first address to the last file: the page is served until it is stopped, and nothing of it stays."""
+"""From the first address to the last file: the page is served until it is stopped. Releases stay, nothing else."""
 
 import sys
 import tempfile

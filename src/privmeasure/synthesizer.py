@@ -352,7 +352,7 @@ class Synthesizer:
                              frames that usually come with one. With `insecure_seed` all of them stay, for debugging
         """
         try:
-            check_ledger(ledger, account)
+            _check_ledger(ledger, account)
             if insecure_seed is not None and (ledger is not None or self._spending.held):
                 raise ArgumentError(
                     "insecure_seed is for tests, and a ledger books releases that are private: leave it out."
@@ -673,7 +673,7 @@ def _aimed(target: Sequence[str], mechanism: MechanismName) -> str:
     return f"the target {names} changes nothing, as all columns are measured together"
 
 
-def check_ledger(ledger: object, account: object) -> None:
+def _check_ledger(ledger: object, account: object) -> None:
     """Refuse a ledger without the name of an account, an account without a ledger, and what is no ledger."""
     if (ledger is None) != (account is None):
         missing, given = ("account", "ledger") if account is None else ("ledger", "account")

@@ -173,7 +173,7 @@ def test_a_domain_that_fails_before_and_after_noise(kind, noise):
 
 
 class Onlooker:
-    """A ledger of somebody else that looks at the error which leaves its context."""
+    """A third-party ledger that looks at the error which leaves its context."""
 
     seen = None
 
@@ -192,7 +192,7 @@ class Onlooker:
 
 
 def test_a_ledger_finds_no_data_in_the_error_of_a_fit():
-    """It is code of somebody else, which may write down what it gets."""
+    """It is third-party code, which may write down what it gets."""
     onlooker, synth = Onlooker(), made(Faulty([(0, 1)]), rows=7)
     error = caught_from(synth, np.full(7, 0.73819), ledger=onlooker, account="patients")
     (local,), context, cause = onlooker.seen

@@ -117,7 +117,7 @@ def test_the_ledger_counts_what_another_thread_draws_at_the_last_moment(tmp_path
 
 
 class Notebook:
-    """A ledger of somebody else: it knows no more of a synthesizer than whether it has spent."""
+    """A third-party ledger: it knows no more of a synthesizer than whether it has spent."""
 
     def __init__(self):
         self.lines = []

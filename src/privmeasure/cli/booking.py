@@ -51,7 +51,7 @@ class Cost:
     """Whether that place is still there when the command has ended."""
     reservation: "Reservation | None" = None
     reserving: bool = False
-    """Whether an entry is being made: if that is interrupted, nobody knows whether it was."""
+    """Whether an entry is being made: after an interruption it is not known whether it was."""
     settled: bool = True
     """Whether the ledger took note that the fit was finished; if not, its entry is pending, and counts."""
     saved: Path | None = None

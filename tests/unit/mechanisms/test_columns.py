@@ -239,6 +239,21 @@ def test_cells_that_facts_tell_apart_stay_apart():
     assert not set(ranks[cells[inside]]) & set(ranks[cells[~inside]])
 
 
+@pytest.mark.parametrize("border", [13.0, 19.0, 37.0, 61.0])
+def test_no_rank_cell_lies_on_both_sides_of_a_constraint(border):
+    """With few groups, a border lies inside one of them, unless constraints are respected."""
+    inside = Condition(1, 0, ((border, 100.0),))
+    facts = ((inside, Condition(2, 0, ((0.0, 0.0),))),)
+    measure = release(mixed(2_000), MIXED, facts=facts)
+    column, ranks = measure.columns[1], measure.ranks[1]
+    beyond = inside.cells(column.domain, column.level)[1]
+    filled = column.cells.view(np.int64)
+    assert beyond[filled].any()
+    assert not beyond[filled].all()
+    assert len(set(ranks[filled])) < len(filled), "groups of several cells"
+    assert not set(ranks[filled[beyond[filled]]]) & set(ranks[filled[~beyond[filled]]])
+
+
 def test_the_dependence_is_found():
     """The category follows from the age: their pair is chosen, and the sample shows it."""
     measure = release(mixed(20_000), MIXED, epsilon=2)

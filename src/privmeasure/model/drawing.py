@@ -142,3 +142,27 @@ def inside(ranks: Groups, mass: Floats, cell: SortKey, rng: np.random.Generator)
     drawn = np.empty(len(cell), np.int64)
     drawn[by_group(cell, size, rng)] = np.repeat(members, reached - before)
     return drawn
+
+
+class InsideGroups:
+    """Draws cells inside rank cells, in proportion to the mass: independent draws, quick for few rows at a time.
+
+    Examples:
+        >>> groups = InsideGroups(np.array([0, 0, 1]), np.array([0.0, 2.0, 5.0]))
+        >>> groups.draw(np.array([0, 1, 0]), np.random.default_rng(0))
+        array([1, 2, 1])
+    """
+
+    def __init__(self, ranks: Groups, mass: Floats) -> None:
+        """Take the rank cell and the mass of every cell; every rank cell must have some mass."""
+        filled = np.flatnonzero(mass > 0)
+        self._members = filled[np.argsort(ranks[filled], kind="stable")]
+        self._ladder = np.concatenate(([0.0], np.cumsum(mass[self._members])))
+        self._first = np.searchsorted(ranks[self._members], np.arange(int(ranks.max()) + 2))
+
+    def draw(self, cell: SortKey, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return for every row, given its rank cell, one of the cells of that group."""
+        first, last = self._first.take(cell), self._first.take(cell + 1) - 1
+        low, high = self._ladder.take(first), self._ladder.take(last + 1)
+        places = np.searchsorted(self._ladder, low + (high - low) * rng.random(len(cell)), "right") - 1
+        return self._members.take(np.clip(places, first, last))

@@ -11,7 +11,7 @@ from privmeasure.estimates.linear import noise_variance
 from privmeasure.model.agreements import Agreements, surprising_tables
 from privmeasure.model.conditional import Combinations, Conditional, Parent, Weights, conditional
 from privmeasure.model.drawing import SortKey, draw, settle
-from privmeasure.model.pairs import Pair, pair_table, rake
+from privmeasure.model.pairs import Pair, pair_table, rake, rake_closely
 from privmeasure.model.ranks import Groups
 from privmeasure.noise.law import facts_of
 from privmeasure.rounding import TINY
@@ -47,7 +47,7 @@ class Model:
     would have to fit two that know nothing of each other. Of those that the tree allows, next is the one with most
     measured pairs among those before it, ties going to the strongest dependence. Each is drawn given all of these at
     once, so children of one parent are independent given it. `forbidden[i, j]` (rank cells of i by those of j) are
-    combinations that are never drawn.
+    combinations that are never drawn; so are those of `disordered`, for which the margins have a table without them.
 
     Examples:
         >>> half = np.array([5.0, 5.0])
@@ -63,6 +63,7 @@ class Model:
         tables: Mapping[tuple[int, int], GroupedTable],
         *,
         forbidden: Mapping[tuple[int, int], Bools] | None = None,
+        disordered: Mapping[tuple[int, int], Bools] | None = None,
     ) -> None:
         """Take masses of the rank cells of each column, and those of pairs of columns."""
         self.margins = [np.asarray(margin, np.float64) for margin in margins]
@@ -74,7 +75,9 @@ class Model:
         for (i, j), table in tables.items():
             self._add(i, j, table)
         for (i, j), never in (forbidden or {}).items():
-            self._forbid(i, j, never)
+            self._forbid(i, j, never, rake)
+        for (i, j), never in (disordered or {}).items():
+            self._forbid(i, j, never, rake_closely)
         self._near = [{j for j in range(len(margins)) if (i, j) in self._tables} for i in range(len(margins))]
 
     @classmethod
@@ -86,6 +89,7 @@ class Model:
         *,
         agreements: Agreements | None = None,
         forbidden: Mapping[tuple[int, int], Bools] | None = None,
+        disordered: Mapping[tuple[int, int], Bools] | None = None,
     ) -> "Model":
         """Return the model of measured pairs: of their tables, made consistent with the margins.
 
@@ -99,7 +103,7 @@ class Model:
             )
             for pair in pairs
         }
-        model = cls(margins, tables, forbidden=forbidden)
+        model = cls(margins, tables, forbidden=forbidden, disordered=disordered)
         if agreements is None and not model._has_rings:
             return model
         drawn = model.sample(COMPARED_ON, np.random.default_rng(0))  # always the same, as in `_laws`
@@ -111,7 +115,7 @@ class Model:
         halves = agreements.halves
         known = surprising_tables(agreements, margins, drawn, tables.keys())
         tables |= {(i, j): (table, halves[i], halves[j]) for (i, j), table in known.items()}
-        whole = cls(margins, tables, forbidden=forbidden)
+        whole = cls(margins, tables, forbidden=forbidden, disordered=disordered)
         whole.first = model.first
         return whole
 
@@ -171,8 +175,12 @@ class Model:
         independent = np.outer(masses.sum(axis=1), masses.sum(axis=0)) / max(masses.sum(), TINY)
         self._strength[i, j] = self._strength[j, i] = float(np.abs(masses - independent).sum())
 
-    def _forbid(self, i: int, j: int, never: Bools) -> None:
-        """Put zeros in the table of a pair, over rank cells; what was there goes where the margins allow."""
+    def _forbid(self, i: int, j: int, never: Bools, raked: Callable[[Floats, Floats, Floats], Floats]) -> None:
+        """Put zeros in the table of a pair, over rank cells; what was there goes where the margins allow.
+
+        The result is the table with these margins that is nearest to the one before (in relative entropy) among those
+        with the zeros, as far as it is `raked`.
+        """
         allowed = ~never & self._allowed.get((i, j), np.bool_(True))
         shares = [margin / max(float(margin.sum()), TINY) for margin in (self.margins[i], self.margins[j])]
         masses = np.outer(self.margins[i], shares[1])
@@ -183,7 +191,7 @@ class Model:
                 for margin, groups in ((self.margins[i], rows), (self.margins[j], columns))
             ]
             masses = table[np.ix_(rows, columns)] * np.outer(*inside)
-        masses = rake(masses * allowed, self.margins[i], self.margins[j])
+        masses = raked(masses * allowed, self.margins[i], self.margins[j])
         self._add(i, j, (masses, np.arange(len(masses)), np.arange(masses.shape[1])))
         self._allowed[i, j], self._allowed[j, i] = allowed, allowed.T
 

@@ -3,7 +3,7 @@
 This room is public. It cannot reach counts, sources or the data: nothing here can leak, however it is used.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privmeasure.compiled import MOST_PLAIN
 from privmeasure.conditions.orders import AnyFact, ColumnOrder, factors_of
 from privmeasure.conditions.sets import Condition, Fact
-from privmeasure.domains import Bools, Domain, Floats, Points, Product, write_domain
+from privmeasure.domains import Domain, Floats, Points, Product, write_domain
 from privmeasure.domains.own import tell_how_to_load
 from privmeasure.domains.traits import column_space
 from privmeasure.errors import ArgumentError, ReleaseFileError
@@ -102,15 +102,15 @@ class ColumnsMeasure:
     def model(self) -> Model:
         """The distribution of rank cells that follows from columns, pairs and facts."""
         maker = self._maker
-        model = self._model(maker.forbidden())
-        if maker.often_broken(model):
-            maker.patient = True
-            return self._model(maker.forbidden())
-        return model
-
-    def _model(self, forbidden: Mapping[tuple[int, int], Bools]) -> Model:
-        margins = self._maker.margins  # of the columns as they are released, but for what facts inside groups forbid
-        return Model.of_pairs(margins, self.pairs, self.total, agreements=self.agreements, forbidden=forbidden)
+        margins = maker.margins  # of the columns as they are released, but for what facts and orders leave no place
+        return Model.of_pairs(
+            margins,
+            self.pairs,
+            self.total,
+            agreements=self.agreements,
+            forbidden=maker.forbidden(),
+            disordered=maker.disordered(),
+        )
 
     @cached_property
     def _maker(self) -> RowMaker:
@@ -214,7 +214,6 @@ class ColumnsMeasure:
         bare = tuple(replace(column, noisy=None) for column in self.columns)
         found = replace(self, columns=bare, pairs=(), agreements=None)
         vars(found)["model"] = self.model  # made once, and not again on every machine
-        found._maker.patient = self._maker.patient
         return found
 
     def made(

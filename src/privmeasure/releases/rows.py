@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +12,25 @@ from privmeasure.conditions.orders import AnyFact, ColumnOrder, Ranges, breaks, 
 from privmeasure.conditions.sets import Condition, by_column, mixes
 from privmeasure.domains import Bools, Floats, Points, Product
 from privmeasure.errors import ArgumentError, NoRowsError
-from privmeasure.model.drawing import draw, inside
+from privmeasure.model.drawing import InsideGroups, draw, inside
 from privmeasure.model.graph import Model, RankCells
+from privmeasure.model.orders import OrderMask, possible_margins
 from privmeasure.model.ranks import Groups
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.choosing import FEWEST_TRIED, MOST_TRIES, NEXT_TIME, NO_ROWS, keep_rows
+from privmeasure.releases.sampling import interval_quantile
 from privmeasure.threads import in_threads
 
 MOST_AT_ONCE = 1 << 19
 """Rows that are tried together."""
+ENDS = 0.2
+"""The share of a rank cell at either end that does not count when pairs of rank cells are allowed or not.
+
+In a pair of cells of which only the ends keep an order, a random point would hardly ever keep it. So at least one in
+1 / ENDS^2 = 25 points of every allowed pair does. Fixed, as files do not hold it.
+"""
+TRIED_TOGETHER = 1 << 12
+"""Points that are tried again at a time, at least."""
 RAREST = 64
 """Conditions that fewer than one in so many rows satisfy are not waited for where another way exists.
 
@@ -28,10 +39,12 @@ gives the same rows wherever it is loaded.
 """
 ESTIMATED_ON = 1 << 14
 """Points on which the share of a condition is estimated."""
-MOST_BROKEN = 0.5
-"""The share of rows that break an order up to which they are merely left out: sampling takes twice as long at most."""
-TRIES_IN_PLACE = 8
-"""How often points of a row are drawn again in the same rank cells, for the sake of an order, before it is left out."""
+TRIES_IN_PLACE = 100
+"""The most times that the points of a row are drawn again in its rank cells until they keep the orders.
+
+A row that breaks an order even then is left out and another one is drawn, which moves the margins: so there are many
+tries. Few rows need more than three.
+"""
 TOO_FEW = (
     f"Too few rows satisfy the conditions together with what can never occur: fewer than one in {MOST_TRIES}. Ask for "
     "something more likely, or sample without conditions and choose."
@@ -51,6 +64,10 @@ class RowMaker:
 
     Facts about two columns of one group come before its released measure: cells that lie inside what is forbidden lose
     their mass to the others, in proportion, and points of cells that do so in part are drawn again in the same cell.
+
+    Orders between columns of different groups keep the released margins: pairs of rank cells in which no row keeps the
+    order are never drawn, mass that has no other place is moved to the nearest one first (`possible_margins`), and
+    points are drawn in a pair of rank cells until they keep the order.
     """
 
     def __init__(
@@ -64,16 +81,19 @@ class RowMaker:
         """Take the released columns, their ranks, the masses of all their cells, and what can never occur."""
         self._domain, self._columns, self._ranks, self._facts = domain, columns, ranks, facts
         self._own = [[fact for fact in facts if factors_of(fact) == (j, j)] for j in range(len(columns))]
-        self.patient = False
-        """Whether most rows would break an order, so that the model and the points give way: see `often_broken`."""
         self._orders = [f for f in facts if isinstance(f, ColumnOrder) and f.one[0] != f.two[0]]
+        self._compared = sorted({j for order in self._orders for j in factors_of(order)})
         self._masses = [self._left(j, mass) for j, mass in enumerate(masses)]
-        self.margins = [np.bincount(g, weights=m).astype(np.float64) for g, m in zip(ranks, self._masses, strict=True)]
+        margins = [np.bincount(g, weights=m).astype(np.float64) for g, m in zip(ranks, self._masses, strict=True)]
         # a rank cell that has nothing left is never drawn, but must have cells: its own masses, or any
         self._spread = [
             np.where(margin[g] > 0, left, np.where(np.bincount(g, weights=mass)[g] > 0, mass, 1.0))
-            for g, margin, left, mass in zip(ranks, self.margins, self._masses, masses, strict=True)
+            for g, margin, left, mass in zip(ranks, margins, self._masses, masses, strict=True)
         ]
+        self._inside = {j: InsideGroups(ranks[j], self._spread[j]) for j in self._compared}
+        self._order_masks = [mask for order in self._orders if (mask := self._mask(order)) is not None]
+        self.margins = possible_margins(margins, self._order_masks)
+        """The masses of the rank cells of each column, as rows have them."""
 
     def _left(self, j: int, mass: Floats) -> Floats:
         """Return the masses of a column without cells that its own facts forbid as a whole."""
@@ -92,8 +112,8 @@ class RowMaker:
     def points(self, drawn: Drawn, rng: np.random.Generator, threads: int) -> Points:
         """Return a point for every row that breaks no order between columns.
 
-        Each column has a stream of its own, so threads change nothing. Columns with an order come first: rows that
-        break it need no others. A patient maker first draws their points again in the same rank cells.
+        Each column has a stream of its own, so threads change nothing. Compared columns come first: their points are
+        drawn again in the same rank cells until they keep every order. Rows in which that fails are left out.
         """
         ready, streams = drawn.points or {}, rng.spawn(len(self._columns))
         points, rows = np.empty((len(drawn.cells[0]), self._domain.width)), np.arange(len(drawn.cells[0]))
@@ -106,19 +126,33 @@ class RowMaker:
             else:
                 where[:] = self._in_ranks(j, drawn.cells[j] if whole else drawn.cells[j].take(rows), streams[j])
 
-        first = sorted({j for order in self._orders for j in factors_of(order)})
+        first = self._compared
         if first:
             in_threads(lambda i: place(first[i]), len(first), threads)
-            wrong = np.flatnonzero(broken(self._orders, points, self._domain))
-            for _ in range(TRIES_IN_PLACE if self.patient and len(wrong) else 0):
-                for j in (j for j in first if j not in ready):
-                    points[wrong, self._domain.columns[j]] = self._in_ranks(j, drawn.cells[j].take(wrong), streams[j])
-                wrong = wrong[broken(self._orders, points.take(wrong, axis=0), self._domain)]
-            rows = np.delete(rows, wrong)
+            rows = self._in_order(points, drawn, streams)
             points = points.take(rows, axis=0)
         rest = [j for j in range(len(self._columns)) if j not in first]
         in_threads(lambda i: place(rest[i]), len(rest), threads)
         return points
+
+    def _in_order(self, points: Points, drawn: Drawn, streams: Sequence[np.random.Generator]) -> NDArray[np.int64]:
+        """Draw points of the compared columns again in the rank cells of their rows; return the rows that keep orders.
+
+        Where few rows are left, several tries of each are made together, and the first that keeps the orders counts.
+        """
+        wrong, left = np.flatnonzero(broken(self._orders, points, self._domain)), TRIES_IN_PLACE
+        again = [j for j in self._compared if j not in (drawn.points or {})]
+        while again and left and len(wrong):
+            tries = min(left, max(1, TRIED_TOGETHER // len(wrong)))
+            tried = points.take(np.tile(wrong, tries), axis=0)
+            for j in again:
+                cells = self._inside[j].draw(np.tile(drawn.cells[j].take(wrong), tries), streams[j])
+                tried[:, self._domain.columns[j]] = self._in_cells(j, cells, streams[j])
+            kept = ~broken(self._orders, tried, self._domain).reshape(tries, -1)
+            found = kept.any(axis=0)
+            points[wrong[found]] = tried.reshape(tries, len(wrong), -1)[kept.argmax(axis=0)[found], found]
+            wrong, left = wrong[~found], left - tries
+        return np.delete(np.arange(len(points)), wrong)
 
     def _in_ranks(self, j: int, ranked: RankCells, rng: np.random.Generator) -> Points:
         return self._in_cells(j, inside(self._ranks[j], self._spread[j], ranked, rng), rng)
@@ -221,6 +255,8 @@ class RowMaker:
         shares = {conditions: self._share(conditions) for conditions in by_column(where).values()}
         rarest = min(shares, key=lambda conditions: shares[conditions])
         j = rarest[0].column
+        if shares[rarest] * RAREST >= 1 and j in self._compared:
+            return Drawn(model.sample(n, rng))
         if shares[rarest] * RAREST >= 1 and not model.same_law_from(j):
             return self._kept(model, rarest, shares[rarest], n, rng)
         cells, points = self._restricted(rarest, n, rng)
@@ -279,53 +315,50 @@ class RowMaker:
 
     # --------------------------------------------------------------------------------------------------------- facts
 
-    def often_broken(self, model: Model) -> bool:
-        """Say whether most rows of a model break an order, so that they should not be waited for.
-
-        Rows that break orders are left out, and the law is exactly the model's given the orders. Where that would take
-        more than twice as long, the maker is to be `patient`: no pair of rank cells is drawn that has no row, and
-        points are drawn in rank cells until they keep the orders, so that the released margins stay. The rows that
-        decide are always the same.
-        """
-        if not self._orders:
-            return False
-        rng = np.random.default_rng(0)
-        kept = self.points(Drawn(model.sample(ESTIMATED_ON, rng)), rng, 1)
-        return len(kept) < (1 - MOST_BROKEN) * ESTIMATED_ON
-
     def forbidden(self) -> dict[tuple[int, int], Bools]:
-        """Return for pairs of columns which combinations of rank cells contradict a fact in all their rows.
-
-        Only a patient maker counts orders among the facts.
-        """
+        """Return for pairs of columns which combinations of rank cells contradict two conditions in all their rows."""
         masks: dict[tuple[int, int], Bools] = {}
-        across = [fact for fact in self._facts if len(set(factors_of(fact))) == 2]
-        for fact in (fact for fact in across if self.patient or fact not in self._orders):
-            if isinstance(fact, ColumnOrder):
-                mask = fact.certain(*map(self._rank_ranges, (fact.one, fact.two)), every_pair=True)
-            else:
-                mask = np.outer(*map(self._whole_ranks, fact))
-            if mask.any():
-                pair = factors_of(fact)
-                if pair[0] > pair[1]:
-                    pair, mask = (pair[1], pair[0]), mask.T
-                masks[pair] = masks[pair] | mask if pair in masks else mask
+        for fact in self._facts:
+            if not isinstance(fact, ColumnOrder) and len(set(factors_of(fact))) == 2:
+                _join(masks, factors_of(fact), np.outer(*map(self._whole_ranks, fact)))
         return masks
 
+    def disordered(self) -> dict[tuple[int, int], Bools]:
+        """Return for pairs of columns which combinations of rank cells contradict an order in all their rows."""
+        masks: dict[tuple[int, int], Bools] = {}
+        for mask in self._order_masks:
+            _join(masks, (mask.early, mask.late), ~mask.allowed)
+        return masks
+
+    def _mask(self, order: ColumnOrder) -> OrderMask | None:
+        """Return which pairs of rank cells an order allows; None if that cannot be said of whole cells."""
+        one, two = map(self._rank_ranges, (order.one, order.two))
+        allowed = ~order.certain(one, two, every_pair=True)
+        if allowed.all():
+            return None
+        free = np.isnan(one[0]), np.isnan(two[0])
+        (j, _), (k, _) = order.one, order.two
+        if order.sign in ("<", "<="):  # the first column must not be below the second: it is the late one
+            return OrderMask(k, j, allowed.T, (free[1], free[0]))
+        return OrderMask(j, k, allowed, free)
+
     def _rank_ranges(self, place: tuple[int, int]) -> Ranges:
-        """Return the lowest and the highest points of the rank cells of a column: NaN where some are missing."""
+        """Return the range of the points of each rank cell of a column without the ends: NaN where some are missing."""
         j, at = place
         column, masses, ranks = self._columns[j], self._masses[j], self._ranks[j]
-        count = len(self.margins[j])
+        lows, highs = np.full((2, int(ranks.max()) + 1), np.nan)
         if mixes(column.domain, at, column.level):
-            return np.full(count, np.nan), np.full(count, np.nan)
+            return lows, highs
         cells = np.flatnonzero(masses > 0)
+        cells = cells[np.argsort(ranks[cells], kind="stable")]
         low, high = (side[:, at] for side in column.domain.extent(cells.astype(np.uint64), column.level))
-        lows, highs = np.full(count, np.inf), np.full(count, -np.inf)
-        with np.errstate(invalid="ignore"):  # NaN, the missing, stays
-            np.minimum.at(lows, ranks[cells], low)
-            np.maximum.at(highs, ranks[cells], high)
-        lows[lows == np.inf] = highs[highs == -np.inf] = np.nan  # nothing is there
+        first = np.flatnonzero(np.diff(ranks[cells], prepend=-1))
+        for start, stop in pairwise([*first, len(cells)]):
+            here, r = slice(start, stop), ranks[cells[start]]
+            if not np.isnan(low[here]).any():
+                lows[r], highs[r] = (
+                    interval_quantile(low[here], high[here], masses[cells[here]], q) for q in (ENDS, 1 - ENDS)
+                )
         return lows, highs
 
     def _whole_ranks(self, condition: Condition) -> Bools:
@@ -334,6 +367,15 @@ class RowMaker:
         _, certain = condition.cells(self._columns[j].domain, self._columns[j].level)
         other = np.bincount(self._ranks[j], weights=self._masses[j] * ~certain)
         return np.asarray((other == 0) & (np.bincount(self._ranks[j], weights=self._masses[j]) > 0), bool)
+
+
+def _join(masks: dict[tuple[int, int], Bools], pair: tuple[int, int], never: Bools) -> None:
+    """Add what is forbidden for a pair of columns, with the lower column first."""
+    if not never.any():
+        return
+    if pair[0] > pair[1]:
+        pair, never = (pair[1], pair[0]), never.T
+    masks[pair] = masks[pair] | never if pair in masks else never
 
 
 def _breaks(facts: Sequence[AnyFact], points: Points) -> Bools:

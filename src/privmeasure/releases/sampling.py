@@ -204,7 +204,7 @@ def in_order(work: Callable[[int], Made], tasks: int, threads: int) -> Iterator[
     yield from ahead(work, range(tasks), threads)
 
 
-def interval_quantile(low: Floats, high: Floats, mass: Mass, q: float) -> float:
+def interval_quantile(low: Floats, high: Floats, mass: NDArray[Any], q: float) -> float:
     """Return the q-quantile of masses spread evenly over intervals [low, high], or sitting at low where low = high.
 
     Examples:

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 import privmeasure as pm
 from privmeasure.conditions.language import ConditionError, Shifted, parse_condition
@@ -262,25 +261,15 @@ def test_threads_change_nothing(release: TableRelease) -> None:
     assert release.sample(5000, seed=3, threads=1).equals(release.sample(5000, seed=3, threads=3))
 
 
-def table_of(rows: pa.Table, *, ordered: bool) -> Any:
-    """Return how often wards, ages and years go together among rows (that keep the order)."""
-    frame = rows.to_pandas()
-    if ordered:
-        frame = frame[frame.discharged.isna() | (frame.discharged >= frame.admitted)]
-    year = pd.to_datetime(frame.admitted).dt.year
-    return pd.crosstab([frame.ward, frame.age // 40], [year, frame.discharged.isna()])
-
-
-def alike(one: Any, two: Any) -> float:
-    """Return the p-value of a test that two tables of counts come from one law."""
-    counts = np.array([one.to_numpy().ravel(), two.reindex_like(one).fillna(0).to_numpy().ravel()])
-    return float(stats.chi2_contingency(counts[:, counts.sum(axis=0) > 10]).pvalue)
-
-
-def test_the_law_is_the_model_given_the_order(free: TableRelease, release: TableRelease) -> None:
-    made, all_rows = release.sample(60_000, seed=1), free.sample(120_000, seed=2)
-    assert alike(table_of(made, ordered=False), table_of(all_rows, ordered=True)) > 1e-6
-    assert alike(table_of(made, ordered=False), table_of(all_rows, ordered=False)) < 1e-6
+def test_columns_that_are_not_compared_are_as_without_the_rule(free: TableRelease, release: TableRelease) -> None:
+    made, all_rows = release.sample(60_000, seed=1).to_pandas(), free.sample(60_000, seed=2).to_pandas()
+    for name in ("ward", "sex"):
+        assert (
+            np.abs(made[name].value_counts(normalize=True) - all_rows[name].value_counts(normalize=True)).max() < 1e-3
+        )
+    kept = all_rows[all_rows.discharged.isna() | (all_rows.discharged >= all_rows.admitted)]
+    wards = [frame["ward"].value_counts(normalize=True) for frame in (kept, all_rows)]
+    assert np.abs(wards[0] - wards[1]).max() > 0.003  # leaving out what breaks the rule would move them
 
 
 def tried(release: TableRelease, n: int, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -299,14 +288,12 @@ def tried(release: TableRelease, n: int, monkeypatch: pytest.MonkeyPatch) -> int
     return sum(drawn)
 
 
-def test_at_most_twice_as_many_rows_are_tried(
-    free: TableRelease, release: TableRelease, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hardly_more_rows_are_tried(free: TableRelease, release: TableRelease, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried(free, 50_000, monkeypatch) == 50_000
-    assert tried(release, 50_000, monkeypatch) < 2.05 * 50_000
+    assert tried(release, 50_000, monkeypatch) < 1.05 * 50_000
 
 
-def test_orders_that_most_rows_break_go_into_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orders_that_most_rows_break_are_kept_at_no_more_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, names = np.random.default_rng(0), list("abcd")
     steps = np.cumsum(rng.integers(0, 30, (1000, 4)), axis=1) + rng.integers(0, 870, (1000, 1))
     # of rows that know nothing of it, about 1 in 24 has its steps in order
@@ -314,19 +301,13 @@ def test_orders_that_most_rows_break_go_into_the_model(monkeypatch: pytest.Monke
     columns = {name: Integer(0, 999) for name in names} | {"e": Boolean()}
     rules = ["b < a", "c < b", "d < c"]
 
-    def made_of(epsilon: float) -> TableRelease:
-        synth = pm.Synthesizer(Schema(columns, never=rules), epsilon=epsilon, neighbours="replace")
-        found: TableRelease = synth.fit(table, insecure_seed=0).release_
-        return found
-
-    known = made_of(0.2)
-    rows = known.sample(2000, seed=0).to_pandas()
+    synth = pm.Synthesizer(Schema(columns, never=rules), epsilon=0.2, neighbours="replace")
+    release = synth.fit(table, insecure_seed=0).release_
+    rows = release.sample(2000, seed=0).to_pandas()
     assert (rows.a <= rows.b).all()
     assert (rows.b <= rows.c).all()
     assert (rows.c <= rows.d).all()
-    some = tried(known, 20_000, monkeypatch)
-    monkeypatch.setattr("privmeasure.releases.rows.MOST_BROKEN", 1)
-    assert some < tried(made_of(0.2), 20_000, monkeypatch) / 2
+    assert tried(release, 20_000, monkeypatch) < 1.15 * 20_000
 
 
 def test_data_that_contradict_it_are_told_in_the_end() -> None:

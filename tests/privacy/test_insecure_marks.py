@@ -50,7 +50,7 @@ def later(release, path):
     for made in (release, loaded):
         yield made
         yield made.lean(())
-        yield made.keeping(())
+        yield made.keeping((), Product([made.domain]))
         yield made.part(0)[0]
 
 

@@ -14,12 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.conditions.sets import CELLS_AT_A_TIME, Fact, mixes
-from privmeasure.domains import Bools, Domain, Floats, Points, Product
+from privmeasure.domains import Bools, Cells, Domain, Floats, Points, Product
 
 WrittenAs = Callable[[Floats], Sequence[NDArray[Any]]]
 """From points of a column to its values as they are written: numbers, in every form in which they may be compared."""
 Ranges = tuple[Floats, Floats]
 """The lowest and the highest points of some cells."""
+
+ENDS = 0.2
+"""The share of a range of values at either end that does not count when it is decided whether rows can keep an order.
+
+If only the ends of two cells keep an order, a random point of them hardly ever does. So in every pair of cells that is
+allowed, at least one in 1 / ENDS^2 = 25 points keeps it. Fixed, as files do not hold it.
+"""
 
 COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
 
@@ -77,17 +84,28 @@ class ColumnOrder:
         return wrong
 
     def cells(self, space: Domain, level: int) -> Bools:
-        """Return the cells of a factor that hold both columns in which every row breaks it."""
+        """Return the cells of a factor that hold both columns in which hardly any row keeps it, or none."""
         whole = np.zeros(1 << level, bool)
-        if any(mixes(space, at, level) for _, at in (self.one, self.two)):
-            return whole
         for start in range(0, 1 << level, CELLS_AT_A_TIME):
             codes = np.arange(start, min(start + CELLS_AT_A_TIME, 1 << level), dtype=np.uint64)
             there = space.exists(codes, level)
-            low, high = space.extent(codes[there], level)
-            one, two = ((low[:, at], high[:, at]) for _, at in (self.one, self.two))
-            whole[start : start + len(codes)][there] = self.certain(one, two)
+            whole[start : start + len(codes)][there] = self.in_cells(
+                space, (self.one[1], self.two[1]), codes[there], level
+            )
         return whole
+
+    def in_cells(self, space: Domain, columns: tuple[int, int], codes: Cells, level: int) -> Bools:
+        """Say in which cells of a space, that has the two values in these columns, hardly any row keeps it, or none.
+
+        The `ENDS` of a cell do not count.
+        """
+        if any(mixes(space, at, level) for at in columns):
+            return np.zeros(len(codes), bool)
+        low, high = space.extent(codes, level)
+        ends = ENDS * (high - low)
+        low, high = low + ends, high - ends
+        one, two = ((low[:, at], high[:, at]) for at in columns)
+        return self.certain(one, two)
 
 
 AnyFact = Fact | ColumnOrder

@@ -135,8 +135,11 @@ class Measure(Release, Protocol):
         """Yield `then` of the rows of a share, in pieces, as `chosen` does: always the same for a seed."""
         ...
 
-    def keeping(self, facts: tuple[AnyFact, ...]) -> "Measure":
-        """Return the measure that knows what can never occur, if its own rows follow from that; else itself."""
+    def keeping(self, facts: tuple[AnyFact, ...], factors: Product) -> "Measure":
+        """Return the measure that knows what of a table with such factors can never occur, if its rows follow from it.
+
+        Else it returns itself.
+        """
         ...
 
     def distances(self, rows: Points) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ This room is public. It cannot reach counts, sources or the data: nothing here c
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure import compiled, domains
-from privmeasure.conditions.orders import AnyFact
+from privmeasure.conditions.orders import AnyFact, ColumnOrder
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Cells, Domain, Floats, Points, Product, column_units
 from privmeasure.domains.own import tell_how_to_load
@@ -29,6 +30,7 @@ from privmeasure.releases.capacity import CELL_BYTES, Memory
 from privmeasure.releases.certificate import Certificate
 from privmeasure.releases.certify import certify
 from privmeasure.releases.choosing import choose_rows, replace_rows
+from privmeasure.releases.ordered import InOrder
 from privmeasure.releases.sampling import (
     NO_CELLS,
     NO_MASS,
@@ -54,7 +56,8 @@ class CellMeasure:
     `cells` are sorted and distinct, `mass` is above 0 and sums to the released number of rows. `noisy` are the counts
     that the noise was added to, as they were released: what `certificate` needs. It is None after a lazy evaluation,
     for more than 2^22 cells, and in files of versions that did not keep them. `origin` is the id of the release and the
-    version that made it; None in older files, and for a column of a release of columns, which has its own.
+    version that made it; None in older files, and for a column of a release of columns, which has its own. `orders`
+    between columns of a table with these `factors` are not in the file: a release of a table brings them (`keeping`).
     """
 
     domain: Domain
@@ -66,6 +69,8 @@ class CellMeasure:
     private: bool
     noisy: Noisy | None = None
     origin: Origin | None = None
+    orders: tuple[ColumnOrder, ...] = ()
+    factors: Product | None = None
 
     @property
     def level(self) -> int:
@@ -139,7 +144,17 @@ class CellMeasure:
         """Yield `then` of rows that satisfy conditions and break no fact, in pieces; others are left out."""
         if not where and not facts:
             return self.blocks(n, seed=seed, order=order, threads=threads, then=then)
-        rows = choose_rows(self, n, seed=seed, order=order, threads=threads, where=where, facts=facts, factors=factors)
+        rows = choose_rows(
+            self,
+            n,
+            seed=seed,
+            order=order,
+            threads=threads,
+            where=where,
+            facts=facts,
+            factors=factors,
+            redraw=self._in_order,
+        )
         return map(then, rows)
 
     def shares(self, n: int | None, parts: int) -> Iterator[Share]:
@@ -165,12 +180,24 @@ class CellMeasure:
         """Yield `then` of the rows of a share, in pieces; rows that break facts are replaced by some of all cells."""
         if not share.rows:
             return iter(())
-        own = replace(self, cells=share.cells, mass=share.mass)
-        if where or not facts:
-            return own.chosen(
-                seed=seed, order="random", threads=1, then=then, where=where, facts=facts, factors=factors
+        own, redraw = replace(self, cells=share.cells, mass=share.mass), self._in_order
+        if not where and not facts:
+            return own.blocks(seed=seed, order="random", threads=1, then=then)
+        if where:
+            rows = choose_rows(
+                own,
+                None,
+                seed=seed,
+                order="random",
+                threads=1,
+                where=where,
+                facts=facts,
+                factors=factors,
+                redraw=redraw,
             )
-        return map(then, replace_rows(own, self._any_rows, seed=seed, facts=facts, factors=factors))
+        else:
+            rows = replace_rows(own, self._any_rows, seed=seed, facts=facts, factors=factors, redraw=redraw)
+        return map(then, rows)
 
     def _any_rows(self, n: int, rng: np.random.Generator) -> Points:
         """Return independent rows."""
@@ -182,9 +209,20 @@ class CellMeasure:
             else self.domain.draw(cells, self.level, rng)
         )
 
-    def keeping(self, facts: tuple[AnyFact, ...]) -> "CellMeasure":
-        """Return itself: rows that break a fact are left out, see `chosen`."""
-        return self
+    def keeping(self, facts: tuple[AnyFact, ...], factors: Product) -> "CellMeasure":
+        """Return the measure that knows the orders, for which points are drawn again: see `InOrder`.
+
+        Rows that break another fact are left out: see `chosen`.
+        """
+        orders = tuple(fact for fact in facts if isinstance(fact, ColumnOrder))
+        return replace(self, orders=orders, factors=factors) if orders else self
+
+    @cached_property
+    def _in_order(self) -> InOrder | None:
+        """What draws points again that break an order; None without orders."""
+        if not self.orders or self.factors is None:
+            return None
+        return InOrder(self.domain, self.level, self.cells, self.mass, orders=self.orders, factors=self.factors)
 
     def distances(self, rows: Points) -> tuple[float, ...]:
         """Refuse: there is nothing between the rows and what was released."""

@@ -23,6 +23,22 @@ NO_ROWS = (
     "There are so few rows that noise decides which values are left, or the data contradict the facts. "
     f"{NEXT_TIME}"
 )
+Redraw = Callable[[Points, np.random.Generator], Points]
+"""Draws points again that break an order between columns, in their cells or near them."""
+
+
+def hopeless(tried: int, found: int, wanted: int) -> bool:
+    """Say whether so few of the rows that were tried are fine that no more should be tried.
+
+    After `MOST_TRIES` for each wanted row, or as soon as the share is clearly below one in `MOST_TRIES`.
+
+    Examples:
+        >>> hopeless(5000, 0, 100_000), hopeless(200_000, 0, 100_000), hopeless(200_000, 1900, 100_000)
+        (False, True, False)
+    """
+    if tried > MOST_TRIES * max(wanted, FEWEST_TRIED):
+        return True
+    return tried >= MOST_TRIES * FEWEST_TRIED and 2 * MOST_TRIES * found < tried
 
 
 def satisfy(points: Points, where: Sequence[Condition], factors: Product) -> Bools:
@@ -75,18 +91,20 @@ def choose_rows(
     where: Sequence[Condition],
     facts: Sequence[AnyFact],
     factors: Product,
+    redraw: Redraw | None = None,
 ) -> Iterator[Points]:
     """Yield rows of a measure that satisfy the conditions and break no fact; others are left out.
 
-    Without `n` and conditions, as many rows as were released; without `n`, those of one sample.
+    Points that break an order are drawn again first, by `redraw`, so that few rows are left out. Without `n` and
+    conditions, as many rows as were released; without `n`, those of one sample.
     """
-    streams = np.random.SeedSequence(seed)
+    streams, rng = np.random.SeedSequence(seed), np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
     left = measure.total if n is None and not where else n
     if left is not None:
         order = "random"  # the first rows that are fine must not all come from the first cells
     tried = 0
     while left is None or left > 0:
-        if left is not None and tried > MOST_TRIES * max(n or measure.total, FEWEST_TRIED):
+        if left is not None and hopeless(tried, (n or measure.total) - left, n or measure.total):
             if not where:
                 raise NoRowsError(NO_ROWS)
             raise ArgumentError(
@@ -96,6 +114,7 @@ def choose_rows(
         again = int(streams.spawn(1)[0].generate_state(1)[0]) if tried or seed is None else seed
         wanted = None if left is None else max(left, FEWEST_TRIED)
         for points in measure.blocks(wanted, seed=again, order=order, threads=threads):
+            points = points if redraw is None else redraw(points, rng)
             fine = points[keep_rows(points, facts, where, factors)][:left]
             tried += len(points)
             yield fine
@@ -111,22 +130,26 @@ def replace_rows(
     seed: int,
     facts: Sequence[AnyFact],
     factors: Product,
+    redraw: Redraw | None = None,
 ) -> Iterator[Points]:
     """Yield as many rows as one measure has, those of its own that break no fact, and for the others rows of the whole.
 
-    So all parts of a whole together have the law of its rows given the facts, as one sample has. Rows of the whole are
-    drawn by a random choice of cells: parts that lack as many rows do not all get the same ones.
+    Points that break an order are drawn again first, by `redraw`. So all parts of a whole together have the law of its
+    rows given the facts, as one sample has. Rows of the whole are drawn by a random choice of cells: parts that lack as
+    many rows do not all get the same ones.
     """
-    left = own.total
+    left, once_more = own.total, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
     for points in own.blocks(seed=seed, order="random", threads=1):
+        points = points if redraw is None else redraw(points, once_more)
         fine = points[keep_rows(points, facts, (), factors)]
         left -= len(fine)
         yield fine
     rng, tried = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))), own.total
     while left > 0:
-        if tried > MOST_TRIES * max(own.total, FEWEST_TRIED):
+        if hopeless(tried, own.total - left, own.total):
             raise NoRowsError(NO_ROWS)
         more = whole(min(max(2 * left, FEWEST_TRIED), MOST_TRIED_TOGETHER), rng)
+        more = more if redraw is None else redraw(more, rng)
         fine = more[keep_rows(more, facts, (), factors)][:left]
         tried, left = tried + len(more), left - len(fine)
         yield fine

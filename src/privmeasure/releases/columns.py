@@ -230,7 +230,7 @@ class ColumnsMeasure:
         rows = self.blocks(share.rows, seed=seed, threads=1)
         return (then(points[satisfy(points, where, self.domain)]) for points in rows)
 
-    def keeping(self, facts: tuple[AnyFact, ...]) -> "ColumnsMeasure":
+    def keeping(self, facts: tuple[AnyFact, ...], factors: Product) -> "ColumnsMeasure":
         """Return the measure whose rows keep the facts: those of its file, if it has any, and all orders."""
         orders = tuple(fact for fact in facts if isinstance(fact, ColumnOrder))
         if self.facts and not orders:

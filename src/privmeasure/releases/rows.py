@@ -8,7 +8,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.conditions.orders import AnyFact, ColumnOrder, Ranges, breaks, broken, factors_of, forbidden_cells
+from privmeasure.conditions.orders import (
+    ENDS,
+    AnyFact,
+    ColumnOrder,
+    Ranges,
+    breaks,
+    broken,
+    factors_of,
+    forbidden_cells,
+)
 from privmeasure.conditions.sets import Condition, by_column, mixes
 from privmeasure.domains import Bools, Floats, Points, Product
 from privmeasure.errors import ArgumentError, NoRowsError
@@ -17,20 +26,13 @@ from privmeasure.model.graph import Model, RankCells
 from privmeasure.model.orders import OrderMask, possible_margins
 from privmeasure.model.ranks import Groups
 from privmeasure.releases.cells import CellMeasure
-from privmeasure.releases.choosing import FEWEST_TRIED, MOST_TRIES, NEXT_TIME, NO_ROWS, keep_rows
+from privmeasure.releases.choosing import FEWEST_TRIED, MOST_TRIES, NEXT_TIME, NO_ROWS, hopeless, keep_rows
+from privmeasure.releases.ordered import draw_again, move_mass
 from privmeasure.releases.sampling import interval_quantile
 from privmeasure.threads import in_threads
 
 MOST_AT_ONCE = 1 << 19
 """Rows that are tried together."""
-ENDS = 0.2
-"""The share of a rank cell at either end that does not count when pairs of rank cells are allowed or not.
-
-In a pair of cells of which only the ends keep an order, a random point would hardly ever keep it. So at least one in
-1 / ENDS^2 = 25 points of every allowed pair does. Fixed, as files do not hold it.
-"""
-TRIED_TOGETHER = 1 << 12
-"""Points that are tried again at a time, at least."""
 RAREST = 64
 """Conditions that fewer than one in so many rows satisfy are not waited for where another way exists.
 
@@ -39,12 +41,6 @@ gives the same rows wherever it is loaded.
 """
 ESTIMATED_ON = 1 << 14
 """Points on which the share of a condition is estimated."""
-TRIES_IN_PLACE = 100
-"""The most times that the points of a row are drawn again in its rank cells until they keep the orders.
-
-A row that breaks an order even then is left out and another one is drawn, which moves the margins: so there are many
-tries. Few rows need more than three.
-"""
 TOO_FEW = (
     f"Too few rows satisfy the conditions together with what can never occur: fewer than one in {MOST_TRIES}. Ask for "
     "something more likely, or sample without conditions and choose."
@@ -63,7 +59,8 @@ class RowMaker:
     """Makes points of rank cells, as the released columns spread them, and keeps facts in every row.
 
     Facts about two columns of one group come before its released measure: cells that lie inside what is forbidden lose
-    their mass to the others, in proportion, and points of cells that do so in part are drawn again in the same cell.
+    their mass to the others, in proportion (for an order to the nearest, see `move_mass`), and points of cells that do
+    so in part are drawn again in the same cell.
 
     Orders between columns of different groups keep the released margins: pairs of rank cells in which no row keeps the
     order are never drawn, mass that has no other place is moved to the nearest one first (`possible_margins`), and
@@ -101,7 +98,11 @@ class RowMaker:
             return mass
         column, left = self._columns[j], mass.copy()
         for fact in self._own[j]:
-            left[forbidden_cells(fact, column.domain, column.level)] = 0
+            if not isinstance(fact, ColumnOrder):
+                left[forbidden_cells(fact, column.domain, column.level)] = 0
+        orders = [fact for fact in self._own[j] if isinstance(fact, ColumnOrder)]
+        if orders:
+            left = move_mass(left, np.logical_or.reduce([o.cells(column.domain, column.level) for o in orders]))
         if not left.any():
             raise NoRowsError(
                 "The release has rows only where the facts of its schema (never) forbid them: the data contradict the "
@@ -136,22 +137,18 @@ class RowMaker:
         return points
 
     def _in_order(self, points: Points, drawn: Drawn, streams: Sequence[np.random.Generator]) -> NDArray[np.int64]:
-        """Draw points of the compared columns again in the rank cells of their rows; return the rows that keep orders.
-
-        Where few rows are left, several tries of each are made together, and the first that keeps the orders counts.
-        """
-        wrong, left = np.flatnonzero(broken(self._orders, points, self._domain)), TRIES_IN_PLACE
+        """Draw points of compared columns again in the rank cells of their rows; return the rows that keep orders."""
         again = [j for j in self._compared if j not in (drawn.points or {})]
-        while again and left and len(wrong):
-            tries = min(left, max(1, TRIED_TOGETHER // len(wrong)))
-            tried = points.take(np.tile(wrong, tries), axis=0)
+        wrong = np.flatnonzero(broken(self._orders, points, self._domain))
+
+        def draw_points(rows: NDArray[np.int64]) -> Points:
+            tried = points.take(rows, axis=0)
             for j in again:
-                cells = self._inside[j].draw(np.tile(drawn.cells[j].take(wrong), tries), streams[j])
+                cells = self._inside[j].draw(drawn.cells[j].take(rows), streams[j])
                 tried[:, self._domain.columns[j]] = self._in_cells(j, cells, streams[j])
-            kept = ~broken(self._orders, tried, self._domain).reshape(tries, -1)
-            found = kept.any(axis=0)
-            points[wrong[found]] = tried.reshape(tries, len(wrong), -1)[kept.argmax(axis=0)[found], found]
-            wrong, left = wrong[~found], left - tries
+            return tried
+
+        wrong = draw_again(points, wrong, draw_points, lambda tried: broken(self._orders, tried, self._domain))
         return np.delete(np.arange(len(points)), wrong)
 
     def _in_ranks(self, j: int, ranked: RankCells, rng: np.random.Generator) -> Points:
@@ -167,10 +164,13 @@ class RowMaker:
             points = column.domain.centre(codes, column.level)
         else:
             points = column.domain.draw(codes, column.level, rng)
-        wrong = np.flatnonzero(_breaks(self._own[j], points))
-        for _ in range(MOST_TRIES if len(wrong) else 0):
-            points[wrong] = column.domain.draw(codes[wrong], column.level, rng)
-            wrong = wrong[_breaks(self._own[j], points[wrong])]
+        if self._own[j]:
+
+            def draw_points(rows: NDArray[np.int64]) -> Points:
+                return column.domain.draw(codes[rows], column.level, rng)
+
+            wrong = np.flatnonzero(_breaks(self._own[j], points))
+            draw_again(points, wrong, draw_points, lambda tried: _breaks(self._own[j], tried))
         return points
 
     def accepted(
@@ -190,7 +190,7 @@ class RowMaker:
         left = n - len(points)
         found.append(points)
         while left > 0:
-            if tried > MOST_TRIES * max(n, FEWEST_TRIED):
+            if hopeless(tried, n - left, n):
                 raise ArgumentError(TOO_FEW) if where else NoRowsError(NO_ROWS)
             share = max(1 / MOST_TRIES, 1 - left / max(1, tried))
             tries = left / share

@@ -48,7 +48,7 @@ class TableRelease:
 
     def __post_init__(self) -> None:
         """Let the measure know the facts of the schema, where its rows follow from them too."""
-        object.__setattr__(self, "measure", self.measure.keeping(self.facts))
+        object.__setattr__(self, "measure", self.measure.keeping(self.facts, self.schema.node_domain))
 
     @cached_property
     def facts(self) -> tuple[AnyFact, ...]:

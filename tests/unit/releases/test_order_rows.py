@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 import privmeasure as pm
+from privmeasure.conditions.orders import ColumnOrder
 from privmeasure.model.graph import Model
+from privmeasure.releases.ordered import move_mass
 from privmeasure.releases.table import TableRelease
 
 ROWS, DAYS = 2843, ("1990-01-01", "1999-12-31")
@@ -145,3 +147,65 @@ def test_conditions_on_compared_columns_choose_among_all_rows() -> None:
     assert gaps(asked).min() >= 0
     assert np.median(gaps(asked)) == pytest.approx(np.median(gaps(expected)), rel=0.08)
     assert shares(asked, "died", "long") == pytest.approx(shares(expected, "died", "long"), abs=0.04)
+
+
+def of_kind(kind: str, never: Any) -> TableRelease:
+    """Return a release in which the compared columns share one tree: of the whole table, or of a group."""
+    names = ["came", "left", "died"] if kind == "one tree" else list(COLUMNS)
+    more = {} if kind == "one tree" else {"groups": [["came", "left", "died"]]}
+    found = released(patients().select(names), {name: COLUMNS[name] for name in names}, never, 0, **more)
+    assert isinstance(found, TableRelease)
+    assert found.plan.joint == (kind == "one tree")
+    return found
+
+
+@pytest.mark.parametrize("kind", ["one tree", "a group"])
+def test_cells_of_a_tree_keep_their_rows(kind: str) -> None:
+    free, order = of_kind(kind, ()), of_kind(kind, "left < came")
+    rows, usual = order.sample(20_000, seed=0), free.sample(20_000, seed=0)
+    assert gaps(rows).min() >= 0
+    assert np.mean(gaps(usual) < 0) > 0.05
+    assert shares(rows, "died") == pytest.approx(shares(usual, "died"), abs=0.003)
+    given_order = usual.filter(pc.greater_equal(usual["left"], usual["came"]))
+    assert abs(shares(given_order, "died")[0] - shares(usual, "died")[0]) > 0.01  # leaving out would move it
+
+
+def test_one_tree_moves_only_rows_whose_cell_has_none_in_order() -> None:
+    release = of_kind("one tree", "left < came")
+    measure = release.measure
+    points = measure.sample(seed=0)
+    again = measure._in_order(points, np.random.default_rng(0))  # type: ignore[attr-defined]
+    before, after = (measure.domain.locate(at, measure.level) for at in (points, again))  # type: ignore[attr-defined]
+    (order,) = release.facts
+    assert isinstance(order, ColumnOrder)
+    never = order.in_cells(measure.domain, (1, 0), before, measure.level)  # type: ignore[attr-defined]
+    assert not order.broken(again[:, 1], again[:, 0]).any()
+    assert (before == after)[~never].all()
+    unchanged = ~order.broken(points[:, 1], points[:, 0])
+    assert (points[unchanged] == again[unchanged]).all()
+
+
+@pytest.mark.parametrize("kind", ["one tree", "a group"])
+def test_rows_of_a_tree_are_the_same_for_any_threads_and_conditions_hold(kind: str) -> None:
+    release = of_kind(kind, "left < came")
+    assert release.sample(5000, seed=3, threads=1).equals(release.sample(5000, seed=3, threads=3))
+    asked = release.sample(1000, seed=1, where="died = true")
+    assert asked.num_rows == 1000
+    assert shares(asked, "died") == [1.0]
+    assert gaps(asked).min() >= 0
+
+
+def test_mass_without_a_place_goes_to_the_nearest_part_of_the_tree() -> None:
+    rng = np.random.default_rng(0)
+    mass, never = rng.integers(0, 5, 64).astype(float), rng.random(64) < 0.6
+    moved = move_mass(mass, never)
+    assert moved.sum() == pytest.approx(mass.sum())
+    assert not moved[never].any()
+    filled = (mass > 0) & ~never
+    assert (moved[filled] >= mass[filled] - 1e-9).all()
+    assert not moved[~filled].any()
+    for size in (2, 4, 8, 16, 32):  # parts that can hold their rows keep them
+        for start in range(0, 64, size):
+            here = slice(start, start + size)
+            if filled[here].any():
+                assert moved[here].sum() >= mass[here].sum() - 1e-9

@@ -38,6 +38,7 @@ from privmeasure.spending import ReleaseLedger, Spending
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.facts import asked, forbidden_pairs
 from privmeasure.tables.frames import FrameKind, to_arrow
+from privmeasure.tables.orders import is_order
 from privmeasure.tables.texts import UTF8, TextForm, with_decimals
 from privmeasure.threads import Progress
 
@@ -241,12 +242,18 @@ class Synthesizer:
         With mechanism='psmm', `simulate` draws of noise (20, say) give a sharper bound beside the closed form.
         """
         if not simulate:
-            return self.mechanism.plan(rows)
+            return self._in_words(self.mechanism.plan(rows))
         if not isinstance(self.mechanism, PSMM):
             raise ArgumentError(
                 "simulate is for mechanism='psmm', whose bound can be simulated. The bounds of 'pmm' are closed forms."
             )
-        return self.mechanism.plan(rows, simulate=simulate)
+        return self._in_words(self.mechanism.plan(rows, simulate=simulate))
+
+    def _in_words(self, plan: Promise) -> Promise:
+        """Return the plan; if a constraint compares two columns, its words say what the guarantees are about."""
+        if self.schema is None or not any(is_order(rule, self.schema.columns) for rule in self.schema.never):
+            return plan
+        return cast(Promise, replace(cast(Any, plan), compared=True))
 
     def guarantees(self, rows: int, epsilons: Iterable[Any] = (0.1, 0.2, 0.5, 1, 2, 5, 10)) -> list[Any]:
         """Return the plans for several epsilons: a table of guarantee against epsilon, from public values.
@@ -372,6 +379,8 @@ class Synthesizer:
                     finally:
                         failure.__context__ = None  # what the caller was handling: it came with the raise
                         del failure
+            if isinstance(self._release, TableRelease):  # public work, for which nothing private is read
+                self._release = self._release.with_row_distances()
         except BaseException as error:
             error.add_note(self._cost)
             raise

@@ -39,7 +39,7 @@ def inspect(
       privmeasure inspect people.release --json --no-certificate
     """
     from privmeasure.ledger import schema_digest
-    from privmeasure.tables.advice import resolutions, standing_alone_advice
+    from privmeasure.tables.advice import ASSUMED, resolutions, standing_alone_advice
 
     loaded = open_release(release)
     schema = getattr(loaded, "schema", None)  # releases of points, made in Python, have none
@@ -47,6 +47,7 @@ def inspect(
     pairs = [] if schema is None else loaded.pair_information()
     alone = [] if schema is None else loaded.standing_alone
     certified = None if certificate is False else _certificate(loaded, quick=not certificate, shown=voice.in_words)
+    rows, tables = _row_distances(loaded)
     digest = None if schema is None else schema_digest(schema.to_json())
     if voice.json:
         terminal.emit(
@@ -59,8 +60,10 @@ def inspect(
                 "plan": loaded.plan.to_json(),
                 "guarantee": loaded.plan.guarantee,
                 "certificate": None if certified is None else certified.to_json(),
-                "columns": [column.to_json() | _use(column, certified) for column in columns],
-                "pairs": [{"columns": [one, two], "bits": bits} for one, two, bits in pairs],
+                "columns": [
+                    column.to_json() | _use(column, certified, rows) | _moved(column, rows) for column in columns
+                ],
+                "pairs": [{"columns": [one, two], "bits": bits} | _apart(one, two, tables) for one, two, bits in pairs],
                 "standing_alone": alone,
                 "schema": None if schema is None else schema.to_json(),
             }
@@ -70,13 +73,14 @@ def inspect(
         voice.warn(NOT_PRIVATE)
     facts = () if schema is None else schema.never
     aims = () if schema is None else schema.target
-    said = [*(f"never      {fact}" for fact in facts), *(f"target     {name}" for name in aims)]
+    said = [*(f"never      {fact}" for fact in facts), *([f"           {ASSUMED}"] if facts else [])]
+    said += [f"target     {name}" for name in aims]
     voice.tell("\n".join([str(loaded.plan), _identity(loaded.origin, digest), *said]))
     if schema is None and certified is not None:
         voice.tell(str(certified))
     if columns and voice.in_words:
-        _show_columns(columns, certified, joint=loaded.plan.joint)
-        _show_pairs(pairs)
+        _show_columns(columns, certified, rows, joint=loaded.plan.joint)
+        _show_pairs(pairs, tables)
         for sentence in [] if schema is None else standing_alone_advice(schema, loaded.plan, alone):
             print(sentence)
 
@@ -87,29 +91,60 @@ NOTHING_SHARED = (
 """What a pair without a bit means."""
 
 
-def _show_pairs(pairs: Sequence[tuple[str, str, float]]) -> None:
-    """Print the pairs that were measured together, if there are any, with the bits that they share."""
-    lines = [[one, two, f"{bits:.3f}"] for one, two, bits in pairs]
-    if lines:
-        terminal.table(
-            "Pairs that were measured together", ["column", "column", "bits that one tells of the other"], lines
-        )
-    if any(bits == "0.000" for *_, bits in lines):
+def _row_distances(release: Any) -> tuple[list[float] | None, dict[tuple[str, str], float]]:
+    """Return how far the default rows are from each tree, and from each noisy table; none without an order."""
+    columns, pairs = getattr(release, "row_distances", None), getattr(release, "row_pair_distances", None)
+    return None if columns is None else list(columns.values()), {(one, two): far for one, two, far in pairs or ()}
+
+
+def _moved(column: "ColumnResolution", rows: list[float] | None) -> dict[str, float]:
+    """Return how far rows are from a released column, as a share of its range."""
+    return {} if rows is None else {"row_distance": rows[column.node] / column.range if column.range > 0 else 0.0}
+
+
+def _apart(one: str, two: str, tables: dict[tuple[str, str], float]) -> dict[str, float]:
+    """Return how far rows are from the noisy table of a pair."""
+    return {"row_distance": tables[one, two]} if (one, two) in tables else {}
+
+
+def _show_pairs(pairs: Sequence[tuple[str, str, float]], tables: dict[tuple[str, str], float] | None = None) -> None:
+    """Print the pairs that were measured together, if there are any: the bits that they share, and how far rows are."""
+    if not pairs:
+        return
+    heads = ["column", "column", "bits that one tells of the other"] + ["rows from noisy table"] * bool(tables)
+    shared = [f"{bits:.3f}" for _, _, bits in pairs]
+    lines = [[one, two, bits] for (one, two, _), bits in zip(pairs, shared, strict=True)]
+    if tables:
+        lines = [[*line, f"{tables[line[0], line[1]]:.3g}"] for line in lines]
+    terminal.table("Pairs that were measured together", heads, lines)
+    if "0.000" in shared:
         print(NOTHING_SHARED)
+    if tables:
+        print(
+            "rows from noisy table: total variation distance between the default rows and the noisy counts of the "
+            "pair, its noise included."
+        )
 
 
-def _show_columns(columns: "list[ColumnResolution]", certified: Any, *, joint: bool) -> None:
+def _show_columns(columns: "list[ColumnResolution]", certified: Any, rows: list[float] | None, *, joint: bool) -> None:
     """Print resolution, guarantee and certificate of each column, in its own units, and which of the two to use."""
-    heads, lines = ["column", "cuts", "told apart to", "guarantee"], []
+    heads, lines = ["column", "cuts", "told apart to", "guarantee"] + ["rows"] * (rows is not None), []
     for column in columns:
         lines.append([column.name, f"{column.cuts}", column.text, column.in_units(column.guarantee)])
+        if rows is not None:
+            lines[-1].append(column.in_units(rows[column.node]))
         if certified is not None:
             bound = _bound(column, certified)
-            lines[-1] += [column.in_units(bound), _use(column, certified)["use"] or "neither"]
+            lines[-1] += [column.in_units(bound), _use(column, certified, rows)["use"] or "neither"]
     if certified is not None:
         heads += ["certificate", "use"]
     terminal.table("\nColumns: how far the released values are from the data, on average over the rows", heads, lines)
     print("guarantee: the expected W1 distance at most, known before anything was measured.")
+    if rows is not None:
+        print(
+            "rows: distance (W1) between the default rows and the released column, moved by constraints that compare "
+            "columns.\nAdd it to the guarantee for the error of the rows; certificates include it."
+        )
     if certified is not None:
         print(
             f"certificate: the distance of this release at most, with probability {1 - certified.beta:g} for all "
@@ -126,13 +161,16 @@ def _bound(column: "ColumnResolution", certified: Any) -> float:
     return 0.0 if own is None else float(own.value)
 
 
-def _use(column: "ColumnResolution", certified: Any) -> dict[str, Any]:
-    """Say which of the two bounds says more of a column, if any says something, and what is certified."""
+def _use(column: "ColumnResolution", certified: Any, rows: list[float] | None) -> dict[str, Any]:
+    """Say which of the two bounds says more of a column, if any says something, and what is certified.
+
+    The certificate is about the rows, so how far these were moved is added to the guarantee first.
+    """
     if certified is None:
         return {}
-    bound = _bound(column, certified)
-    best = "guarantee" if column.guarantee <= bound else "certificate"
-    says = column.range <= 0 or min(column.guarantee, bound) < column.range
+    bound, guarantee = _bound(column, certified), column.guarantee + (rows[column.node] if rows else 0.0)
+    best = "guarantee" if guarantee <= bound else "certificate"
+    says = column.range <= 0 or min(guarantee, bound) < column.range
     share = min(bound / column.range, 1.0) if column.range > 0 else 0.0
     return {"certificate": share, "use": best if says else None}
 

@@ -107,9 +107,28 @@ class ColumnOrder:
         one, two = ((low[:, at], high[:, at]) for at in columns)
         return self.certain(one, two)
 
+    def cuts(self, space: Domain, columns: tuple[int, int], codes: Cells, level: int) -> Bools:
+        """Say in which cells of a space, that has the two values in these columns, some rows break it."""
+        if not self.steady or self.sign == "=":
+            return np.ones(len(codes), bool)
+        low, high = space.extent(codes, level)
+        above = self.sign in (">", ">=")
+        one, two = (high, low) if above else (low, high)
+        return self.broken(one[:, columns[0]], two[:, columns[1]])
+
 
 AnyFact = Fact | ColumnOrder
 """What never occurs: two conditions together, or an order."""
+
+
+PlacedOrder = tuple[ColumnOrder, tuple[int, int]]
+"""An order, and the coordinates of a space that hold its two columns."""
+
+
+def place_of(order: ColumnOrder, table: Product) -> tuple[int, int]:
+    """Return the coordinates of a table that hold the two columns of an order."""
+    one, two = (table.columns[factor].start + at for factor, at in (order.one, order.two))
+    return one, two
 
 
 def factors_of(fact: AnyFact) -> tuple[int, int]:

@@ -19,8 +19,8 @@ from privmeasure.plans.plan import (
     Real,
     RowsAre,
     Whole,
-    about_kept_rows,
     about_ledger,
+    about_rows,
     read_fields,
     without_usual_law,
 )
@@ -90,6 +90,8 @@ class ColumnPlan:
     agreements_budget: Fraction = Fraction(0)
     shape_budget: Fraction = Fraction(0)
     ledger: str = field(default="", compare=False)
+    compared: bool = field(default=False, compare=False)
+    """Whether a constraint of the schema compares two columns: said in words, and not written."""
 
     def __post_init__(self) -> None:
         """Refuse columns whose release could not be read again: before anything is spent."""
@@ -289,7 +291,7 @@ class ColumnPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; fractions are written as "p/q"."""
-        value = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ledger"}
+        value = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
         for name in BUDGETS:
             value[name] = str(value[name])
         columns = [column.to_json() for column in self.columns]
@@ -340,7 +342,12 @@ class ColumnPlan:
     def __str__(self) -> str:
         """Say it in words."""
         return "\n".join(
-            [*self._spending(), *self._promises(), *about_kept_rows(self.privacy), *about_ledger(self.ledger)]
+            [
+                *self._spending(),
+                *self._promises(),
+                *about_rows(self.privacy, compared=self.compared),
+                *about_ledger(self.ledger),
+            ]
         )
 
     def __repr__(self) -> str:

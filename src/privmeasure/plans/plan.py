@@ -62,6 +62,8 @@ class Plan:
     law: LawName = LAPLACE
     why: str = ""
     ledger: str = field(default="", compare=False)
+    compared: bool = field(default=False, compare=False)
+    """Whether a constraint of the schema compares two columns: said in words, and not written."""
 
     @property
     def best(self) -> Bound | None:
@@ -105,7 +107,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; fractions are written as "p/q"."""
-        value = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ledger"}
+        value = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
         value["privacy"] = self.privacy.to_json()
         value["levels"] = list(self.levels)
         value["budgets"] = [str(budget) for budget in self.budgets]
@@ -136,7 +138,12 @@ class Plan:
     def __str__(self) -> str:
         """Say it in words."""
         return "\n".join(
-            [*self._spending(), *self._promises(), *about_kept_rows(self.privacy), *about_ledger(self.ledger)]
+            [
+                *self._spending(),
+                *self._promises(),
+                *about_rows(self.privacy, compared=self.compared),
+                *about_ledger(self.ledger),
+            ]
         )
 
     def __repr__(self) -> str:
@@ -193,11 +200,19 @@ class Plan:
         return f"best       this mechanism, {self.mechanism!r}: {rival.mechanism!r} would guarantee {other}"
 
 
-def about_kept_rows(privacy: Privacy) -> list[str]:
-    """Say what guarantees are about where not all rows are kept; nothing where they are."""
-    if privacy.person is None:
-        return []
-    return [f"about      the kept rows: further rows of one {privacy.person!r}, and rows without any, are not counted"]
+def about_rows(privacy: Privacy, *, compared: bool) -> list[str]:
+    """Say what guarantees are about if not all rows are kept, or a constraint moves them; nothing otherwise."""
+    lines = []
+    if privacy.person is not None:
+        lines.append(
+            f"about      the kept rows: further rows of one {privacy.person!r}, and rows without any, are not counted"
+        )
+    if compared:
+        lines.append(
+            "about      the released columns: a constraint compares two columns and moves the rows. How far is not\n"
+            "           known before the release, which states it (row_distances)"
+        )
+    return lines
 
 
 def about_ledger(ledger: str) -> list[str]:
@@ -207,7 +222,7 @@ def about_ledger(ledger: str) -> list[str]:
 
 def read_fields(kind: Any, value: dict[str, Any], **known: Any) -> Any:
     """Return a dataclass of what a file says, each field of its type and none unknown; `known` were read before."""
-    if unknown := value.keys() - (kind.__dataclass_fields__.keys() - {"ledger"}):
+    if unknown := value.keys() - {f.name for f in fields(kind) if f.compare}:
         raise ReleaseFileError(f"the plan has an unknown field {min(unknown)!r}")
     check_law(value.get("law", LAPLACE))
     try:

@@ -143,11 +143,14 @@ class Measure(Release, Protocol):
         ...
 
     def distances(self, rows: Points) -> tuple[float, ...]:
-        """Return for each column of a release of columns how far rows are from it; refused for one tree."""
+        """Return for each column of a release of columns how far rows are from it; of one tree, from the tree."""
         ...
 
-    def pair_distances(self, rows: Points) -> tuple[tuple[int, int, float], ...]:
-        """Return the measured pairs of columns, with how far rows are from their released tables; one tree has none."""
+    def pair_distances(self, rows: Points, *, noisy: bool = False) -> tuple[tuple[int, int, float], ...]:
+        """Return the measured pairs of columns, with how far rows are from their released tables; one tree has none.
+
+        From the tables made consistent, or the `noisy` ones.
+        """
         ...
 
     def pair_information(self) -> tuple[tuple[int, int, float], ...]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure import compiled, domains
-from privmeasure.conditions.orders import AnyFact, ColumnOrder
+from privmeasure.conditions.orders import AnyFact, ColumnOrder, PlacedOrder, place_of
 from privmeasure.conditions.sets import Condition
 from privmeasure.domains import Cells, Domain, Floats, Points, Product, column_units
 from privmeasure.domains.own import tell_how_to_load
@@ -30,6 +30,7 @@ from privmeasure.releases.capacity import CELL_BYTES, Memory
 from privmeasure.releases.certificate import Certificate
 from privmeasure.releases.certify import certify
 from privmeasure.releases.choosing import choose_rows, replace_rows
+from privmeasure.releases.drift import cell_distance, inside_distance
 from privmeasure.releases.ordered import InOrder
 from privmeasure.releases.sampling import (
     NO_CELLS,
@@ -57,7 +58,7 @@ class CellMeasure:
     that the noise was added to, as they were released: what `certificate` needs. It is None after a lazy evaluation,
     for more than 2^22 cells, and in files of versions that did not keep them. `origin` is the id of the release and the
     version that made it; None in older files, and for a column of a release of columns, which has its own. `orders`
-    between columns of a table with these `factors` are not in the file: a release of a table brings them (`keeping`).
+    between columns of a table are not in the file: a release of a table brings them (`keeping`).
     """
 
     domain: Domain
@@ -69,8 +70,7 @@ class CellMeasure:
     private: bool
     noisy: Noisy | None = None
     origin: Origin | None = None
-    orders: tuple[ColumnOrder, ...] = ()
-    factors: Product | None = None
+    orders: tuple[PlacedOrder, ...] = ()
 
     @property
     def level(self) -> int:
@@ -180,23 +180,13 @@ class CellMeasure:
         """Yield `then` of the rows of a share, in pieces; rows that break facts are replaced by some of all cells."""
         if not share.rows:
             return iter(())
-        own, redraw = replace(self, cells=share.cells, mass=share.mass), self._in_order
-        if not where and not facts:
-            return own.blocks(seed=seed, order="random", threads=1, then=then)
-        if where:
-            rows = choose_rows(
-                own,
-                None,
-                seed=seed,
-                order="random",
-                threads=1,
-                where=where,
-                facts=facts,
-                factors=factors,
-                redraw=redraw,
+        own = replace(self, cells=share.cells, mass=share.mass)
+        vars(own)["_in_order"] = self._in_order  # rows go to the nearest cells of all, not of the share alone
+        if where or not facts:
+            return own.chosen(
+                seed=seed, order="random", threads=1, then=then, where=where, facts=facts, factors=factors
             )
-        else:
-            rows = replace_rows(own, self._any_rows, seed=seed, facts=facts, factors=factors, redraw=redraw)
+        rows = replace_rows(own, self._any_rows, seed=seed, facts=facts, factors=factors, redraw=self._in_order)
         return map(then, rows)
 
     def _any_rows(self, n: int, rng: np.random.Generator) -> Points:
@@ -214,19 +204,23 @@ class CellMeasure:
 
         Rows that break another fact are left out: see `chosen`.
         """
-        orders = tuple(fact for fact in facts if isinstance(fact, ColumnOrder))
-        return replace(self, orders=orders, factors=factors) if orders else self
+        orders = tuple((fact, place_of(fact, factors)) for fact in facts if isinstance(fact, ColumnOrder))
+        return replace(self, orders=orders) if orders else self
 
     @cached_property
     def _in_order(self) -> InOrder | None:
         """What draws points again that break an order; None without orders."""
-        if not self.orders or self.factors is None:
-            return None
-        return InOrder(self.domain, self.level, self.cells, self.mass, orders=self.orders, factors=self.factors)
+        return InOrder(self.domain, self.level, self.cells, self.mass, self.orders) if self.orders else None
 
     def distances(self, rows: Points) -> tuple[float, ...]:
-        """Refuse: there is nothing between the rows and what was released."""
-        raise ArgumentError("distances are for a release of columns: rows of one tree are its cells exactly.")
+        """Return a bound of the W1 distance between some rows and the released cells: one number.
+
+        Rows of a sample are the cells exactly, to a row, unless an order or a fact moves some. The guarantee or the
+        certificate plus this distance holds for the rows themselves.
+        """
+        orders = self.orders if self.placement == "uniform" else ()
+        far = cell_distance(self.domain, self.level, self.cells, self.mass, rows)
+        return (far + inside_distance(self.domain, self.level, rows, orders),)
 
     def _rows(self, n: int | None, seed: int | None, order: Order, threads: int) -> Rows:
         check_draw(n, seed, order, "masses")
@@ -312,7 +306,7 @@ class CellMeasure:
             estimated=self.recipe.get("schedule") == "ladder" and 0 in self.plan.levels,
         )
 
-    def pair_distances(self, rows: Points) -> tuple[tuple[int, int, float], ...]:
+    def pair_distances(self, rows: Points, *, noisy: bool = False) -> tuple[tuple[int, int, float], ...]:
         """Return nothing: all columns were measured together."""
         return ()
 

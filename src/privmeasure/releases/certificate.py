@@ -12,7 +12,8 @@ class Certificate:
     """An upper bound of W1 between the data and the rows of a release that holds with probability 1 - beta.
 
     The chance is over the noise, the places of the rows in their cells and the simulated draws.
-    value = noise + gap + cell, at most the diameter. `method` says how masses were compared: by exact transport, along
+    value = noise + gap + cell + moved, at most the diameter; `moved` is how far order constraints move the rows from
+    the released measure, 0 without them. `method` says how masses were compared: by exact transport, along
     the tree, or by exact transport at level `exact_level` and along the tree below it; `level` is the finest level that
     was used. The number of rows lies between `rows_low` and `rows_high`; the bound holds for all of these.
     """
@@ -29,6 +30,7 @@ class Certificate:
     rows_high: int
     draws: int
     diameter: float
+    moved: float = 0.0
 
     @property
     def vacuous(self) -> bool:
@@ -38,6 +40,14 @@ class Certificate:
     def named(self, names: Sequence[str]) -> "Certificate":
         """Return itself: it is about all columns together."""
         return self
+
+    def of_rows(self, distances: Sequence[float]) -> "Certificate":
+        """Return the certificate of rows that are this far from the released measure: W1 obeys the triangle inequality.
+
+        What was already at the diameter stays there.
+        """
+        (moved,) = distances
+        return replace(self, value=min(self.value + moved, self.diameter), moved=moved)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON value."""
@@ -54,7 +64,7 @@ class Certificate:
             f"certificate  W1 distance to the data at most {self.value:.4g} with probability {1 - self.beta:g}, "
             f"where the whole space has diameter {self.diameter:.4g}",
             f"made of      noise {self.noise:.4g} + released masses against noisy counts {self.gap:.4g} + cells "
-            f"{self.cell:.4g}",
+            f"{self.cell:.4g}" + (f" + rows moved by constraints {self.moved:.4g}" if self.moved else ""),
             f"by           {how}; level {self.level}, {self.draws} simulated draws of the noise",
         ]
         if self.vacuous:
@@ -90,6 +100,11 @@ class ColumnCertificates:
     def named(self, names: Sequence[str]) -> "ColumnCertificates":
         """Return them by other names of the columns."""
         return replace(self, names=tuple(names))
+
+    def of_rows(self, distances: Sequence[float]) -> "ColumnCertificates":
+        """Return the certificates of rows that are this far from each released column."""
+        pairs = zip(self.certificates, distances, strict=True)
+        return replace(self, certificates=tuple(None if c is None else c.of_rows([far]) for c, far in pairs))
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificates by column as a JSON value."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.compiled import MOST_PLAIN
-from privmeasure.conditions.orders import AnyFact, ColumnOrder, factors_of
+from privmeasure.conditions.orders import AnyFact, ColumnOrder, PlacedOrder, factors_of
 from privmeasure.conditions.sets import Condition, Fact
 from privmeasure.domains import Domain, Floats, Points, Product, write_domain
 from privmeasure.domains.own import tell_how_to_load
@@ -36,7 +36,7 @@ from privmeasure.releases.cells import CellMeasure, read_domain
 from privmeasure.releases.certificate import ColumnCertificates
 from privmeasure.releases.certify import MIN_BETA_SHARE, SMALLEST_BETA, rounded_down
 from privmeasure.releases.choosing import satisfy
-from privmeasure.releases.drift import cell_distance
+from privmeasure.releases.drift import cell_distance, check_rows, inside_distance
 from privmeasure.releases.refining import cell_masses
 from privmeasure.releases.rows import Drawn, RowMaker
 from privmeasure.releases.sampling import (
@@ -281,32 +281,46 @@ class ColumnsMeasure:
         """Return for each column a bound of the W1 distance between some rows and the released column.
 
         Rows of a sample follow the columns only as far as rounding, pairs and facts allow. A column's guarantee or
-        certificate plus this distance holds for the rows themselves; what happens inside a cell is not counted.
+        certificate plus this distance holds for the rows themselves, as long as rows lie in their cells as the release
+        places them. Where an order constraint moves them inside their cells, that is included: see `inside_distance`.
         """
-        return tuple(
-            cell_distance(column, mass, rows[:, place])
-            for column, mass, place in zip(self.columns, self.masses, self.domain.columns, strict=True)
-        )
+        check_rows(rows)
+        found = []
+        for j, (column, place) in enumerate(zip(self.columns, self.domain.columns, strict=True)):
+            cells = np.flatnonzero(self.masses[j] > 0)
+            far = cell_distance(
+                column.domain, column.level, cells.astype(np.uint64), self.masses[j][cells], rows[:, place]
+            )
+            orders = self._orders_of(j) if column.placement == "uniform" else []
+            found.append(far + inside_distance(column.domain, column.level, rows[:, place], orders))
+        return tuple(found)
 
-    def pair_distances(self, rows: Points) -> tuple[tuple[int, int, float], ...]:
+    def _orders_of(self, j: int) -> list[PlacedOrder]:
+        """Return the orders that name a column, or columns of a group."""
+        orders = [fact for fact in self.facts if isinstance(fact, ColumnOrder) and j in factors_of(fact)]
+        return [(order, (order.one[1], order.two[1])) for order in orders]
+
+    def pair_distances(self, rows: Points, *, noisy: bool = False) -> tuple[tuple[int, int, float], ...]:
         """Return the measured pairs, with the total variation of some rows from the released table, made consistent.
 
-        It is about the groups of values in which a pair was measured. Columns of a sample come out as they were
-        released; pairs that contradict each other, or facts, cannot all do so.
+        With `noisy` it is the distance from the noisy table as it was released: added to the bound of that table, which
+        a plan states (`pair_error`), it bounds the error of the rows. It is about the groups of values in which a pair
+        was measured. Columns of a sample come out as they were released; pairs that contradict each other, or facts,
+        cannot all do so.
         """
-        if not len(rows):
-            raise ArgumentError("rows must not be empty: no rows have no distance to a table.")
+        check_rows(rows)
         located = [
             groups.take(column.domain.locate(rows[:, place], column.level).view(np.int64))
             for groups, column, place in zip(self.ranks, self.columns, self.domain.columns, strict=True)
         ]
         found = []
         for pair in self.pairs:
-            table = self._consistent(pair)
+            table = pair.noisy / self.total if noisy else self._consistent(pair)
+            shares = table.ravel() if noisy else table.ravel() / table.sum()
             code = pair.first_groups.take(located[pair.first]) * table.shape[1]
             code += pair.second_groups.take(located[pair.second])
             drawn = np.bincount(code, minlength=table.size) / len(rows)
-            found.append((pair.first, pair.second, float(np.abs(drawn - table.ravel() / table.sum()).sum() / 2)))
+            found.append((pair.first, pair.second, float(np.abs(drawn - shares).sum() / 2)))
         return tuple(found)
 
     def _consistent(self, pair: Pair) -> Floats:

@@ -7,6 +7,8 @@ that was not released. Part numbers are labels of the file: part 0 is the releas
 counts of one level each (`mass` may be negative).
 A release of columns has such parts for each `column`, then perhaps one of the agreements of all pairs of columns, then
 a part for each measured pair of columns: its noisy counts, `cell` being row * (number of columns) + column.
+If the schema of a table has an order constraint, the header also states how far the default rows are from the release
+(`row_distances`), and the format is 2.
 
 Whatever is read is checked before memory is taken. A file that is damaged, edited or newer gives one clear error.
 """
@@ -25,7 +27,9 @@ from privmeasure.domains import Cells
 from privmeasure.errors import ReleaseFileError
 from privmeasure.outputs import part_beside, put
 
-FILE_FORMAT = 1
+FILE_FORMAT, ROW_DISTANCES_FORMAT = 1, 2
+"""Of most releases, and of those that state how far their rows are from them: a newer format is used only if needed."""
+FILE_FORMATS = (FILE_FORMAT, ROW_DISTANCES_FORMAT)
 HEADER_KEY = b"privmeasure"
 MAX_HEADER_BYTES = 1 << 26
 """The largest header. A column takes about a thousand bytes, a measured pair up to forty thousand."""
@@ -142,8 +146,11 @@ def _header(path: str | Path, file: Any) -> dict[str, Any]:
         version = header["format"]
     except (ValueError, LookupError, TypeError, RecursionError):
         raise ReleaseFileError(f"{path} has a header that cannot be read. Get the file again.") from None
-    if version != FILE_FORMAT:
-        raise ReleaseFileError(f"{path} has format {version!r}, this version reads {FILE_FORMAT}. Update privmeasure.")
+    if type(version) is not int or version not in FILE_FORMATS:
+        raise ReleaseFileError(
+            f"{path} has format {version!r}, this version reads {FILE_FORMATS[0]} to {FILE_FORMATS[-1]}. Update "
+            "privmeasure."
+        )
     names = [(field.name, str(field.type)) for field in file.schema_arrow]
     if names != FILE_COLUMNS:
         raise ReleaseFileError(f"{path} must have the columns part (uint16), cell (uint64), mass (int64), got {names}.")

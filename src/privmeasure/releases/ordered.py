@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.conditions.orders import ColumnOrder, broken
-from privmeasure.domains import Bools, Cells, Domain, Floats, Points, Product
+from privmeasure.conditions.orders import PlacedOrder
+from privmeasure.domains import Bools, Cells, Domain, Floats, Points
 from privmeasure.errors import NoRowsError
 from privmeasure.releases.choosing import MOST_TRIES, NO_ROWS
 
@@ -98,47 +98,41 @@ def move_mass(mass: Floats, never: Bools) -> Floats:
 class InOrder:
     """Draws rows of one tree again that break an order: in their cell, or if no row of it keeps it, in the nearest.
 
-    `cells` and `mass` are those of the whole release, `factors` the table in whose columns the orders are written.
+    `cells` and `mass` are those of the whole release, and orders come with the coordinates of their columns.
     """
 
     def __init__(
-        self,
-        domain: Domain,
-        level: int,
-        cells: Cells,
-        mass: NDArray[Any],
-        *,
-        orders: Sequence[ColumnOrder],
-        factors: Product,
+        self, domain: Domain, level: int, cells: Cells, mass: NDArray[Any], orders: Sequence[PlacedOrder]
     ) -> None:
         """Find the cells in which some rows keep all orders.
 
         If fewer than one in `MOST_TRIES` rows lies in one, the data contradict the orders, or noise decides everything.
         """
-        self._domain, self._level, self._orders, self._factors = domain, level, orders, factors
+        self._domain, self._level, self._orders = domain, level, orders
         never = np.zeros(len(cells), bool)
-        for order in orders:
-            one, two = (factors.columns[factor].start + at for factor, at in (order.one, order.two))
-            never |= order.in_cells(domain, (one, two), cells, level)
+        for order, columns in orders:
+            never |= order.in_cells(domain, columns, cells, level)
         self._cells = cells[~never]
         self._before = np.concatenate(([0.0], np.cumsum(mass[~never], dtype=np.float64)))
         self._contradicted = bool(self._before[-1] * MOST_TRIES < mass.sum())
 
     def __call__(self, points: Points, rng: np.random.Generator) -> Points:
         """Return the points, drawn again where they break an order; those for which that fails still break it."""
-
-        def breaks(points: Points) -> Bools:
-            return broken(self._orders, points, self._factors)
-
-        wrong = np.flatnonzero(breaks(points))
+        wrong = np.flatnonzero(self._breaks(points))
         if not len(wrong):
             return points
         if self._contradicted:
             raise NoRowsError(NO_ROWS)
         points, places = points.copy(), np.zeros(len(points), np.uint64)
         places[wrong] = self._nearest(self._domain.locate(points[wrong], self._level), rng)
-        draw_again(points, wrong, lambda rows: self._domain.draw(places[rows], self._level, rng), breaks)
+        draw_again(points, wrong, lambda rows: self._domain.draw(places[rows], self._level, rng), self._breaks)
         return points
+
+    def _breaks(self, points: Points) -> Bools:
+        wrong = np.zeros(len(points), bool)
+        for order, (one, two) in self._orders:
+            wrong |= order.broken(points[:, one], points[:, two])
+        return wrong
 
     def _nearest(self, codes: Cells, rng: np.random.Generator) -> Cells:
         """Return each cell if some of its rows keep the orders, else one of the nearest that do, by their mass."""

@@ -5,14 +5,14 @@ This room is public. It cannot reach counts, sources or the data.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from privmeasure.conditions.orders import AnyFact
+from privmeasure.conditions.orders import AnyFact, ColumnOrder
 from privmeasure.domains import Points
 from privmeasure.errors import ArgumentError, NoRowsError, PrivmeasureError, ReleaseFileError
 from privmeasure.hints import hinted
@@ -25,6 +25,7 @@ from privmeasure.releases.capacity import Memory, row_bytes
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.choosing import enough
 from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.drift import PairDistances, RowDistances
 from privmeasure.releases.sampling import check_draw
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.columns.fields import did_you_mean
@@ -33,6 +34,9 @@ from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MAX_MEASURED, MEASURED_SEED = 200_000, 0
+"""The default rows, for which a release states how far they are from it: at most this many, with this public seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,8 @@ class TableRelease:
     schema: Schema
     layout: Layout
     measure: Measure
+    measured: RowDistances | None = None
+    """The distances of the default rows, where an order constraint moves them and a file or a fit brought them."""
 
     def __post_init__(self) -> None:
         """Let the measure know the facts of the schema, where its rows follow from them too."""
@@ -58,7 +64,10 @@ class TableRelease:
     @property
     def plan(self) -> Promise:
         """What was measured and what is guaranteed, restated at the released number of rows."""
-        return self.measure.plan
+        plan = self.measure.plan
+        if not any(isinstance(fact, ColumnOrder) for fact in self.facts):
+            return plan
+        return cast(Promise, replace(cast(Any, plan), compared=True))
 
     @property
     def private(self) -> bool:
@@ -91,9 +100,9 @@ class TableRelease:
         Without `n` there are as many as were released; they are refused if they cannot fit in memory. A seed makes rows
         reproducible, whatever the number of threads. `where` is a condition on columns, "age >= 30 and sex = 'F'":
         there are then `n` rows that satisfy it, or without `n` those of a whole sample. Their law is that of all rows
-        given the condition. The one exception is a
-        release of columns whose pairs form rings, and a condition on a column that fewer than one in 64 rows satisfy:
-        that column is as released, the others are drawn given it in another order than usual.
+        given the condition. The one exception is a condition that fewer than one in 64 rows satisfy, in a release of
+        columns, if the pairs form rings or an order constraint compares its column: that column is as released, the
+        others are drawn given it in another order than usual.
         """
         import pyarrow as pa
 
@@ -217,27 +226,77 @@ class TableRelease:
         """Return a bound of the W1 distance that holds but for a chance beta; see `CellMeasure.certificate`.
 
         A release of columns has one for each column, or group of columns, by name; see `ColumnsMeasure.certificate`.
+        If the schema has an order constraint, `row_distances` are added, so that it holds for the default rows.
         """
-        return self.measure.certificate(beta, quick=quick).named([", ".join(node) for node in self.schema.nodes])
+        found = self.measure.certificate(beta, quick=quick).named([", ".join(node) for node in self.schema.nodes])
+        return found if self._moved is None else found.of_rows(self._moved.columns)
+
+    @property
+    def row_distances(self) -> dict[str, float] | None:
+        """How far the default rows are from each released column, in W1; None without an order constraint.
+
+        The default rows are those of `sample(seed=0)`, at most 200,000. Of one tree there is one number, for all
+        columns together. The mean error of the rows is at most the guarantee plus this distance. Public, from the
+        release alone: it cannot show that the data break a constraint, unless the release contradicts it.
+        """
+        return None if self._moved is None else dict(zip(self._trees, self._moved.columns, strict=True))
+
+    @property
+    def row_pair_distances(self) -> list[tuple[str, str, float]] | None:
+        """The measured pairs with the total variation of the default rows from the noisy table, largest first.
+
+        None without an order constraint. See `row_distances`.
+        """
+        return None if self._moved is None else self._named_pairs(self._moved.pairs)
+
+    @cached_property
+    def _moved(self) -> RowDistances | None:
+        """The distances of the default rows; those of older files are computed."""
+        return self.measured if self.measured is not None else self._row_distances()
+
+    def _row_distances(self) -> RowDistances | None:
+        """Return how far the default rows are from what was released; None without an order, or without rows."""
+        if not any(isinstance(fact, ColumnOrder) for fact in self.facts) or not self.total:
+            return None
+        try:
+            rows = self.sample(min(self.total, MAX_MEASURED), seed=MEASURED_SEED)
+        except NoRowsError:  # the release contradicts a constraint: sampling says so
+            return None
+        points = self.schema.encode(rows)
+        return RowDistances(
+            len(points), self.measure.distances(points), self.measure.pair_distances(points, noisy=True)
+        )
+
+    def with_row_distances(self) -> "TableRelease":
+        """Return the release with `row_distances` in its file, if its schema has an order constraint."""
+        return self if self._moved is None else replace(self, measured=self._moved)
+
+    @property
+    def _trees(self) -> list[str]:
+        """What each tree of the release is about: a column, or several."""
+        nodes = [tuple(self.schema.data)] if self.plan.joint else self.schema.nodes
+        return [" and ".join(node) for node in nodes]
 
     def distances(self, rows: Any) -> dict[str, float]:
-        """Return for each column (or group) of a release of columns how far rows are from what was released.
+        """Return for each column (or group) how far rows are from what was released; of one tree, one number.
 
         Public. A column's guarantee or certificate plus this distance, in W1, holds for the rows themselves.
         """
         table, _ = to_arrow(rows)
-        found = self.measure.distances(self.schema.encode(table))
-        return {" and ".join(node): distance for node, distance in zip(self.schema.nodes, found, strict=True)}
+        return dict(zip(self._trees, self.measure.distances(self.schema.encode(table)), strict=True))
 
-    def pair_distances(self, rows: Any) -> list[tuple[str, str, float]]:
+    def pair_distances(self, rows: Any, *, noisy: bool = False) -> list[tuple[str, str, float]]:
         """Return the measured pairs, by name, with the total variation of rows from the released table, largest first.
 
-        Public: it compares released values with rows that anyone may draw. See `ColumnsMeasure.pair_distances`.
+        From the tables made consistent, or with `noisy` from those that were released. Public: it compares released
+        values with rows that anyone may draw. See `ColumnsMeasure.pair_distances`.
         """
         table, _ = to_arrow(rows)
+        return self._named_pairs(self.measure.pair_distances(self.schema.encode(table), noisy=noisy))
+
+    def _named_pairs(self, pairs: PairDistances) -> list[tuple[str, str, float]]:
         names = [" and ".join(node) for node in self.schema.nodes]
-        found = self.measure.pair_distances(self.schema.encode(table))
-        return sorted(((names[i], names[j], distance) for i, j, distance in found), key=lambda pair: -pair[2])
+        return sorted(((names[i], names[j], distance) for i, j, distance in pairs), key=lambda pair: -pair[2])
 
     def pair_information(self) -> list[tuple[str, str, float]]:
         """Return the pairs of columns that were measured together, by name, those that tell most of each other first.
@@ -292,7 +351,10 @@ class TableRelease:
 
     def header(self) -> dict[str, Any]:
         """Return what the file says about the release: what its measure says, the schema and the layout."""
-        return {**self.measure.header(), "schema": self.schema.to_json(), "layout": self.layout.to_json()}
+        header = {**self.measure.header(), "schema": self.schema.to_json(), "layout": self.layout.to_json()}
+        if self.measured is None:
+            return header
+        return header | {"format": files.ROW_DISTANCES_FORMAT, "row_distances": self.measured.to_json()}
 
     def save(self, path: str | Path) -> None:
         """Write the release to one Parquet file, which `load` reads; see files.py."""
@@ -311,7 +373,7 @@ class TableRelease:
             raise ReleaseFileError("the schema is not the one that the domain was made of")
         if schema.person != measure.plan.privacy.person:
             raise ReleaseFileError("the schema and the plan name different persons")
-        release = cls(schema, layout, measure)
+        release = cls(schema, layout, measure, _read_measured(header, measure))
         release._check()
         return release
 
@@ -333,3 +395,14 @@ class TableRelease:
     def _repr_html_(self) -> str:
         """Show what was promised and measured, and the columns, in a notebook."""
         return html_words(str(self.plan), title=repr(self)) + self.schema._repr_html_()
+
+
+def _read_measured(header: dict[str, Any], measure: Measure) -> RowDistances | None:
+    """Return the distances of the default rows, if the file has them."""
+    if "row_distances" not in header:
+        return None
+    if header["format"] < files.ROW_DISTANCES_FORMAT:
+        raise ReleaseFileError("the distances of the rows belong to a newer format than the one that is stated")
+    trees = 1 if measure.plan.joint else len(measure.plan.trees)
+    pairs = [(pair.first, pair.second) for pair in getattr(measure, "pairs", ())]
+    return RowDistances.from_json(header["row_distances"], trees, pairs)

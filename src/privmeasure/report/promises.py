@@ -32,6 +32,8 @@ class ColumnPromise:
     column: Any
     middle: float | None = None
     """Where the median of the released values lies on the axis; None where there is none, or it is not needed."""
+    moved: float | None = None
+    """How far constraints that compare columns move the rows from the released column; None without any."""
 
     def words(self, share: float | None) -> str:
         """Say a share of the range in the units of the column; of a stretched scale, what it means at the median."""
@@ -75,12 +77,14 @@ class ColumnPromise:
             said.append(f"proved for this release ({percent(sure)} sure): {self.words(self.certificate)}")
         before = "nothing" if self.guarantee >= 1 else self.words(self.guarantee)
         said.append(f"known before the data were opened: {before}")
+        if self.moved:
+            said.append(f"rows are moved from the released column by {self.words(self.moved)} more")
         return f"{short(self.name, 30)}: {'; '.join(said)}."
 
     @property
     def best(self) -> float:
-        """The smaller of the two bounds."""
-        return min(self.guarantee, 1.0 if self.certificate is None else self.certificate)
+        """The smaller of the two bounds of the error of the rows."""
+        return min(self.guarantee + (self.moved or 0.0), 1.0 if self.certificate is None else self.certificate)
 
 
 def column_promises(
@@ -111,14 +115,16 @@ def column_promises(
             text = f"about {sides[v.places.start]:.2g}" if v.scale == "number" else ""
             found.append(ColumnPromise(v.name, text, guarantee, own, estimates.get(v.name), None))
         return found
+    rows = None if release.row_distances is None else list(release.row_distances.values())
     for c in resolutions(schema, release.plan):
         own = None
         if certified is not None:
             tree = certified if hasattr(certified, "value") else certified.certificates[c.node]
             own = 0.0 if tree is None or c.range <= 0 else min(1.0, float(tree.value) / c.range)
         guarantee = min(1.0, c.guarantee / c.range) if c.range > 0 else 0.0
+        far = None if rows is None else rows[c.node] / c.range if c.range > 0 else 0.0
         found.append(
-            ColumnPromise(c.name, c.text, guarantee, own, estimates.get(c.name), c.column, medians.get(c.name))
+            ColumnPromise(c.name, c.text, guarantee, own, estimates.get(c.name), c.column, medians.get(c.name), far)
         )
     return found
 

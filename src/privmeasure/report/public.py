@@ -69,7 +69,7 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         columns_left=sections.columns_left(len(found)),
         pairs=[sections.pair_section(album, one, two, points, noise) for one, two in pairs[: sections.MOST_HEAT_MAPS]],
         pairs_words=sections.pairs_words(release, found, len(pairs)),
-        pair_heads=["pair", "bits that one tells of the other", "typical W1 of the pair", "seldom above"],
+        pair_heads=sections.pair_heads(release),
         pair_rows=told,
         budget=album.add(
             promises.budget(plan),
@@ -162,6 +162,13 @@ def _cards(
 # ---------------------------------------------------------------------------------------------------- distances
 
 
+ROWS_MOVED = (
+    "How far constraints that compare two columns move the rows from the released column, measured on the default "
+    "rows. Guarantees are about the released column: on average over the noise, the error of the rows is at most the "
+    "guarantee plus this distance. Certificates include it."
+)
+
+
 def quick_certificate(release: Any) -> Any:
     """Return the quick certificate, or None for a release that does not hold what it needs."""
     measured = sum(1 for tree in release.plan.trees if tree.levels)
@@ -203,11 +210,13 @@ def _distances(
     )
     scales = [_scale(album, c, by_name[c.name]) for c in chosen]
     heads = ["column", "told apart to"] + ["typical"] * (typical is not None)
-    heads += ["certified"] * (certified is not None) + ["guaranteed"]
+    moved = any(c.moved is not None for c in columns)
+    heads += ["certified"] * (certified is not None) + ["guaranteed"] + ["rows moved"] * moved
     rows = []
     for c in columns:
         row = [c.name, c.resolved or NONE] + [c.words(c.typical)] * (typical is not None)
-        rows.append([*row, *([c.words(c.certificate)] * (certified is not None)), c.words(c.guarantee)])
+        row += [c.words(c.certificate)] * (certified is not None) + [c.words(c.guarantee)]
+        rows.append([*row, *([c.words(c.moved)] * moved)])
     terms = []
     if typical is not None:
         terms.append(("typical", f"What to expect, from {typical.runs} rehearsals. {BLIND}"))
@@ -227,6 +236,8 @@ def _distances(
             "measured.",
         )
     )
+    if moved:
+        terms.append(("rows moved", ROWS_MOVED))
     notes = []
     if stretched := [short(c.name, 30) for c in columns if c.stretched]:
         notes.append(

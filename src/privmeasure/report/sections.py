@@ -15,7 +15,7 @@ from privmeasure.report import distributions, heat
 from privmeasure.report.canvas import percent
 from privmeasure.report.pages import NONE, Album
 from privmeasure.report.words import describe_shares, exact, plus_minus
-from privmeasure.tables.advice import lost_cells
+from privmeasure.tables.advice import ASSUMED, lost_cells
 from privmeasure.tables.columns.kinds import to_fields
 from privmeasure.tables.variables import Variable, plain_number
 
@@ -197,12 +197,20 @@ def pairs_words(release: Any, found: Sequence[Variable], drawn: int) -> str:
     )
 
 
+def pair_heads(release: Any) -> list[str]:
+    """Return the heads of the table of pairs: how far rows are from a noisy table only if a constraint moves them."""
+    moved = ["rows from noisy table"] * bool(getattr(release, "row_pair_distances", None))
+    return ["pair", "bits that one tells of the other", "typical W1 of the pair", "seldom above", *moved]
+
+
 def pair_rows(release: Any, found: Sequence[Variable], typical: TypicalError | None) -> list[list[str]]:
     """Return all pairs that were measured, with what one tells of the other and the typical distance."""
     rows = []
+    apart = {(one, two): far for one, two, far in getattr(release, "row_pair_distances", None) or ()}
     for one, two, bits in [] if release.plan.joint else _measured(release, found):
         spread = None if typical is None else typical.pairs.get((one, two))
         said = [NONE, NONE] if spread is None else [f"{spread.typical:.3g}", f"{spread.high:.3g}"]
+        said += [f"{apart[one, two]:.3g}"] if apart else []
         rows.append([f"{one} and {two}", f"{bits:.3f}", *said])
     return rows
 
@@ -257,7 +265,7 @@ def schema_lists(schema: Any) -> list[tuple[str, list[str]]]:
     """Return what the schema says beside its columns."""
     found = []
     if schema.never:
-        found.append(("Facts: what never occurs, in any row", list(schema.never)))
+        found.append(("Constraints: what never occurs, in any row", [*schema.never, ASSUMED]))
     if schema.groups:
         found.append(("Groups of columns that were released together", [", ".join(group) for group in schema.groups]))
     if schema.person is not None:

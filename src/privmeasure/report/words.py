@@ -247,6 +247,7 @@ GLOSSARY = [
     ("guaranteed", "A bound of the distance on average over the noise, known before the data were opened."),
     ("certified", "A bound of the distance of this release, from its noisy counts, which holds with high probability."),
     ("typical", "An estimate by running the mechanism again on released rows. Not a bound."),
+    ("rows from noisy table", "Total variation distance between the default rows and the noisy counts of the pair."),
     ("seldom above", "What nine of ten such runs stayed below."),
     ("cell", "A group of values that lie near each other and were counted together."),
     ("tree", "Cells that are cut into smaller ones again and again, all of them counted."),

@@ -13,10 +13,13 @@ from typing import Any
 from privmeasure.domains import Domain, Nullable, Product
 from privmeasure.plans.promise import Promise
 from privmeasure.tables.columns.base import MISSING, DataColumn
+from privmeasure.tables.orders import is_order
 from privmeasure.tables.schema import Schema
 
 USUAL_DELTA = "1e-6"
 """The delta that advice mentions."""
+ASSUMED = "Constraints are assumed: they were not checked against the data."
+"""What every page says that shows a constraint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +213,22 @@ def _large_delta(plan: Promise) -> list[str]:
 
 
 def _facts(schema: Schema) -> list[str]:
-    if not schema.never:
+    """Warn that constraints are assumed, and that guarantees are those of the released columns."""
+    count = len(schema.never)
+    if not count:
         return []
-    return [
-        f"The schema says of {len(schema.never)} combination{'s' * (len(schema.never) > 1)} that they never occur. No "
-        "row has them, whatever the data say: facts come before measured margins. Where the two contradict each other, "
-        "the guarantee is about the released measures, not about the rows."
-    ]
+    they, them, s = ("it is", "it", "") if count == 1 else ("they are", "them", "s")
+    said = (
+        f"The schema has {count} constraint{s} (never): {they} assumed, and not checked against the data. Every row "
+        f"satisfies {them}, whatever the data say. If the two contradict each other, the guarantee is about the "
+        "released columns, not about the rows."
+    )
+    if any(is_order(rule, schema.columns) for rule in schema.never):
+        said += (
+            " Guarantees are those of the released columns. How far a comparison of two columns moves the rows from "
+            "these is not known before the release, which then states it (row_distances)."
+        )
+    return [said]
 
 
 def _blind_columns(schema: Schema, plan: Promise) -> list[str]:

@@ -517,9 +517,9 @@ def test_unreadable_headers(tmp_path, header):
 
 def test_the_next_format_asks_for_an_update(small):
     _, path, header = small
-    write(path, header | {"format": 2})
+    write(path, header | {"format": 3})
     message = refused(path)
-    assert "format 2" in message
+    assert "format 3" in message
     assert "Update" in message
 
 

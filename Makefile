@@ -156,7 +156,7 @@ bench-target: .venv/ready-bench ## what a declared target brings: Cox's coeffici
 bench-simulated: .venv/ready-bench ## columns made of others: places in states, loans, long lists; simulated
 	$(BIN)/python benchmarks/simulated.py
 
-bench-stays: .venv/ready-bench ## an order between columns: rows that break it, and how much slower sampling is
+bench-stays: .venv/ready-bench ## an order between columns: rows that break it, the bias of other columns, and how much slower sampling is
 	$(BIN)/python benchmarks/stays.py
 
 bench-scale: .venv/ready-bench ## databases, files and writing beside what an engine needs by hand

@@ -3,6 +3,7 @@
 This room is public. It cannot reach counts, sources or the data.
 """
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -269,7 +270,11 @@ class TableRelease:
 
     def with_row_distances(self) -> "TableRelease":
         """Return the release with `row_distances` in its file, if its schema has an order constraint."""
-        return self if self._moved is None else replace(self, measured=self._moved)
+        if self._moved is None:
+            return self
+        release = copy.copy(self)  # with the model that was made for these rows
+        object.__setattr__(release, "measured", self._moved)
+        return release
 
     @property
     def _trees(self) -> list[str]:

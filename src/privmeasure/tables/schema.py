@@ -451,7 +451,9 @@ class Schema:
             fields = {field: value for field, value in to_fields(column).items() if field != "type"}
             told = ", ".join(f"{field} = {_shortened(value)}" for field, value in fields.items())
             rows.append([name, column.tag(), told])
-        rest = [["groups", "", ", ".join(group)] for group in self.groups] + [["never", "", r] for r in self.never]
+        rest = [["groups", "", ", ".join(group)] for group in self.groups] + [
+            ["never", "assumed, not checked against the data", rule] for rule in self.never
+        ]
         rest += [["target", "", ", ".join(self.target)]] if self.target else []
         return html_table(rows + rest, heads=["column", "type", "declared"], title=f"Schema: {len(rows)} columns")
 

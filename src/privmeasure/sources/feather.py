@@ -25,8 +25,8 @@ class FeatherTable(DiskFile):
         super().__init__(path)
         with readable(path), self._whole(), native_file(path) as file:
             schema = pa.ipc.open_file(file).schema
-        self.names: tuple[str, ...] = tuple(schema.names)
-        self.types: tuple[pa.DataType, ...] = tuple(schema.types)
+            self.names: tuple[str, ...] = tuple(schema.names)
+            self.types: tuple[pa.DataType, ...] = tuple(schema.types)
         check_names(path, self.names)
 
     def batches(
@@ -49,7 +49,7 @@ class FeatherTable(DiskFile):
                     piece = reader.get_batch(i)
                     piece.validate()  # lengths alone, which no value decides
                     for column in piece.columns:
-                        _check_offsets(column)
+                        _check_structure(column)
                 yield piece.select(list(columns))  # private cells: whoever asked for them encodes and counts
                 quarters.passed(i + 1, reader.num_record_batches)
         self.check_unchanged()
@@ -71,26 +71,33 @@ class FeatherTable(DiskFile):
             ) from None
 
 
-def _check_offsets(array: "pa.Array") -> None:
-    """Raise ArrowInvalid where the values of an array would be looked for in the memory of something else.
+def _check_structure(array: "pa.Array") -> None:
+    """Raise ArrowInvalid if values would be read from memory that is not theirs, or if nulls are counted wrongly.
 
-    A file says where each text begins and ends, and Arrow believes it. An index of a dictionary is left alone: one that
-    has no value is a missing value (`arrow.by_distinct`), and so are letters, which need not be UTF-8.
+    A file says where each text begins and ends, and Arrow's quick check looks at the first and the last place alone.
+    Content is not structure: an index of a dictionary that has no value is a missing value (`arrow.by_distinct`), and
+    texts need not be UTF-8. So texts are validated as bytes, and indices, days and decimals as bytes of fixed width.
     """
     import pyarrow as pa
     import pyarrow.types as pt
 
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
-        _check_offsets(array.storage)
+        _check_structure(array.storage)
     elif pt.is_dictionary(kind):
-        _check_offsets(array.dictionary)
+        _check_structure(array.indices)
+        _check_structure(array.dictionary)
     elif pt.is_run_end_encoded(kind):
         pa.RunEndEncodedArray.from_arrays(array.run_ends, pa.nulls(len(array.run_ends))).validate(full=True)
-        _check_offsets(array.values)
+        _check_structure(array.values)
     elif pt.is_string(kind) or pt.is_large_string(kind):
         array.view(pa.large_binary() if pt.is_large_string(kind) else pa.binary()).validate(full=True)
-    elif pt.is_string_view(kind):
-        array.cast(pa.binary_view()).validate(full=True)
-    elif pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_binary_view(kind):
+    elif pt.is_string_view(kind) or pt.is_binary_view(kind):
+        _, *held = buffers = array.buffers()
+        pa.Array.from_buffers(pa.binary_view(), len(array), buffers, array.null_count, array.offset).validate(full=True)
+        # when it makes other texts of views, Arrow follows those of nulls as well
+        pa.Array.from_buffers(pa.binary_view(), len(array), [None, *held], 0, array.offset).validate(full=True)
+    elif (pt.is_primitive(kind) or pt.is_decimal(kind)) and not pt.is_boolean(kind):
+        array.view(pa.binary(kind.bit_width // 8)).validate(full=True)
+    else:
         array.validate(full=True)

@@ -185,9 +185,9 @@ class ParquetTable(DiskFile):
         super().__init__(path)
         with readable(path), self._whole(), native_file(path) as raw, pq.ParquetFile(raw) as file:
             schema, self._all_groups = file.schema_arrow, file.num_row_groups
+            self.names: tuple[str, ...] = tuple(schema.names)
+            self.types: tuple[pa.DataType, ...] = tuple(schema.types)
         self._groups: range | None = None
-        self.names: tuple[str, ...] = tuple(schema.names)
-        self.types: tuple[pa.DataType, ...] = tuple(schema.types)
         check_names(path, self.names)
 
     def batches(

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =# compiled files are kept, whatever the environment says: without them, collecting the tests takes twice as long
-.PHONY: venv demo quick times test test-databases test-app pictures-app test-deep test-faults mutants measure-tests test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
+.PHONY: venv demo quick times test test-databases test-app pictures-app test-deep test-faults mutants measure-tests fuzz-files test-oldest golden coverage build lint format bench bench-against bench-no-worse bench-flat bench-rates bench-large bench-tables bench-visits bench-wide bench-wide-rivals bench-open bench-held-out bench-held-out-rivals bench-constants bench-peers bench-first-hour bench-typical bench-target bench-simulated bench-stays bench-scale pages pictures docs bench-cores test-spark clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,9 @@ test-faults: venv ## plant the faults of tests/faults one at a time: which test 
 mutants: venv ## change the numeric kernels at random, and see which changes their unit tests notice: about an hour; installs mutmut
 	$(BIN)/python -m pip install --quiet --group mutants
 	$(BIN)/python tools/mutants.py
+
+fuzz-files: venv ## 10^5 damaged Feather, Parquet and xlsx files: each is read or refused, and none ends a process
+	$(BIN)/python tools/fuzz_files.py
 
 test-oldest: .venv-oldest/ready ## the quick tests on the oldest versions that pyproject.toml declares, in .venv-oldest
 	.venv-oldest/bin/python -m pytest -q -n 2 -m "not deep"

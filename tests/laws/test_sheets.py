@@ -1,6 +1,7 @@
 """The law of rows in xlsx files, cell by cell: XML as no library writes it, but as anyone can.
 
-A cell that cannot be read makes its row one of missing cells, and changes no other. Only what is not XML may raise.
+A cell that cannot be read is missing; if its column is not known, so is its row. Neither changes any other row. Only
+what is not XML may raise.
 """
 
 import pytest
@@ -58,9 +59,11 @@ READ = {
     "formula": ('<c r="A9"><f>1/0</f><v>5</v></c>', "5"),
 }
 """Cells that are read, and as what."""
-UNREAD = {
+UNREADABLE = {
     "number": cell("secret", "A9"),
     "not a number": cell("nan", "A9"),
+    "infinity": cell("inf", "A9"),
+    "infinity in capitals": cell("INF", "A9"),
     "too many digits": cell("9" * 5000, "A9"),
     "date": cell("secret", "A9", s=DATE),
     "text beyond": cell(len(TEXTS), "A9", t="s"),
@@ -68,29 +71,39 @@ UNREAD = {
     "text far below": cell(-99, "A9", t="s"),
     "text nowhere": cell("secret", "A9", t="s"),
     "boolean": cell("secret", "A9", t="b"),
+    "boolean in letters": cell("true", "A9", t="b"),
     "iso": cell("2020-99-99", "A9", t="d"),
+    "iso without such a day": cell("2020-02-30", "A9", t="d"),
+    "iso of the year 0": cell("0000-01-01", "A9", t="d"),
     "style": cell(5, "A9", s="secret"),
+}
+"""Cells that are missing, and no other cell of their row."""
+UNREAD = {
     "place": cell(5, "9A"),
     "no place": cell(5, "secret"),
-    "beyond the last name": cell(7, "A9") + cell(5, "D9"),
+    "beyond the last name": cell(5, "D9"),
+    "unreadable beyond the last name": cell("secret", "D9"),
     "beyond the last column": cell(5, "XFE9"),
+    "in no column": cell(5, "ZZZZ9"),
     "far beyond": cell(5, "ZZZZZZ9"),
 }
-"""Cells of which nothing can be known; their whole row is missing."""
+"""Cells that make their whole row missing: any of its cells may stand in the wrong column."""
 NUMBERS = [9, 1, 2, 0, -5, 10**6, 10**12, "secret", "1e3", ""]
 """What a row may say that its number is."""
 
 
 @pytest.mark.parametrize("number", ["", "given"])
-def test_a_cell_of_a_sheet_is_read_or_its_row_is_missing_and_no_other_row_changes(tmp_path, number):
+def test_a_cell_of_a_sheet_is_read_or_missing_and_no_other_cell_changes(tmp_path, number):
     path, rows = tmp_path / "t.xlsx", usual(number)
     before = read(written(path, rows))
     assert before[:2] == [("2.5", "F", "2020-02-29"), ("2.5", "M", "2020-02-29")]
-    wanted = {name: (odd, (text, None, None)) for name, (odd, text) in READ.items()}
+    wanted = {name: (odd, (text, "F", "7")) for name, (odd, text) in READ.items()}
+    wanted |= {f"unreadable {name}": (odd, (None, "F", "7")) for name, odd in UNREADABLE.items()}
     wanted |= {f"unread {name}": (odd, (None, None, None)) for name, odd in UNREAD.items()}
+    others = cell(3, "B9", t="s"), cell(7)
     for i, (name, (odd, found)) in enumerate(wanted.items()):
         place = (0, 3, 6)[i % 3]
-        after = read(written(path, [*rows[:place], row(odd, number=number and 9), *rows[place:]]))
+        after = read(written(path, [*rows[:place], row(odd, *others, number=number and 9), *rows[place:]]))
         assert after.pop(place) == found, name
         assert after == before, name
 
@@ -110,7 +123,8 @@ def test_a_row_of_a_sheet_changes_nothing_that_is_seen_of_a_fit(tmp_path):
     columns = Number(0, 10, nullable=True), Category(["F", "M"]), Date("1900-01-01", "2030-12-31")
     schema = Schema(dict(zip(NAMES, columns, strict=True)))
     one = written(tmp_path / "one.xlsx", usual())
-    for odd in (row(FINE, number=10**6), row(UNREAD["number"]), row(UNREAD["text below"]), row(UNREAD["far beyond"])):
+    odd_rows = [row(FINE, number=10**6), row(UNREADABLE["number"]), row(UNREADABLE["text below"], FINE)]
+    for odd in (*odd_rows, row(UNREAD["far beyond"])):
         check_neighbours(schema, one, written(tmp_path / "other.xlsx", [odd, *usual()]))
     empty = row('<c r="A9"/>', '<c r="ZZ9" s="1"/>', number=10**6)
     check_neighbours(schema, one, written(tmp_path / "other.xlsx", [row(), empty, *usual()]), rows=0)
@@ -118,7 +132,7 @@ def test_a_row_of_a_sheet_changes_nothing_that_is_seen_of_a_fit(tmp_path):
 
 def test_rows_of_a_sheet_that_cannot_be_read_are_counted(tmp_path):
     unread = UnreadRows()
-    path = written(tmp_path / "t.xlsx", [*usual(), *(row(odd) for odd in UNREAD.values())])
+    path = written(tmp_path / "t.xlsx", [*usual(), *map(row, UNREADABLE.values()), *map(row, UNREAD.values())])
     for _ in open_table(path).batches(["x"], unread=unread):
         pass
     assert unread.rows == len(UNREAD)
@@ -129,6 +143,7 @@ def test_the_header_of_a_sheet_is_its_first_row(tmp_path):
     for first in (row(*HEADER, number=3), row(), row('<c r="B1"/>', number=1)):
         with pytest.raises(DataError, match="must name the columns"):
             open_table(written(path, [first, *usual()], header=False))
-    with pytest.raises(DataError, match="not a complete xlsx file"):
-        open_table(written(path, [row(*HEADER, UNREAD["number"], number=1)], header=False))
+    for odd in (cell("secret", "D1"), cell("secret", "C1"), cell("canary", "secret")):
+        with pytest.raises(DataError, match="not a complete xlsx file"):
+            open_table(written(path, [row(*HEADER, odd, number=1)], header=False))
     assert open_table(written(path, [row(*HEADER), *usual()], header=False)).names == NAMES

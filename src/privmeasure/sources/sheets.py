@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 
 
 LAST_COLUMN = 1 << 14
-"""Columns of a sheet, by the format. A cell that is said to lie beyond them cannot be read."""
+"""Columns of a sheet, by the format. A row with a cell that is said to lie beyond them cannot be read."""
+UNREADABLE = object()
+"""Stands for the value of a cell that cannot be read, in a column that is known."""
 Row = tuple[str | None, tuple[Any, ...] | None]
-"""The number that a row has in the file, if any, and its cells; None for cells that cannot be read."""
+"""The number that a row has in the file, if any, and its cells; None if the column of a cell is not known."""
 
 
 class SheetTable(DiskFile):
     """The first sheet of an xlsx file. A cell of any kind becomes text, so that no other cell decides how it is read.
 
-    A row that has something beyond the last name, or a cell that cannot be read, is a row whose cells are all missing;
-    a row without a single cell is none. Formulas count as what they gave when the file was saved.
+    A cell that cannot be read is missing. A row that has something beyond the last name, or in a column that cannot be
+    known, is a row in which every cell is missing; a row without a single cell is none. Formulas count as what they
+    gave when the file was saved.
     """
 
     kind = "xlsx"
@@ -39,7 +42,7 @@ class SheetTable(DiskFile):
         super().__init__(path)
         with self._rows() as rows:
             number, header = next(rows, (None, ()))
-        if header is None:
+        if header is None or UNREADABLE in header:
             raise self._broken()
         names = [cell_text(cell) for cell in header] if number in (None, "1") else []
         while names and names[-1] is None:
@@ -123,6 +126,7 @@ def _rows_of(sheet: Any) -> Generator[Row]:
     openpyxl's own loop goes by the numbers of rows: after one with a large number it passes over all that have smaller
     ones. It ends at a cell that it cannot read, and takes a text with a negative number from the end of all texts.
     """
+    from openpyxl.utils.cell import coordinate_to_tuple  # type: ignore[import-untyped, unused-ignore]
     from openpyxl.worksheet._reader import WorkSheetParser  # type: ignore[import-untyped, unused-ignore]
 
     class Texts(list[Any]):
@@ -135,13 +139,22 @@ def _rows_of(sheet: Any) -> Generator[Row]:
         def parse_row(self, row: Any) -> Row:
             self.col_counter = 0
             try:
-                # private cells, each in its own row; one that cannot be read takes its row with it, and no other
-                cells = {cell["column"]: cell["value"] for cell in map(self.parse_cell, row)}
+                cells = dict(map(self.parse_cell, row))  # private cells, each in its own row
                 width = max(cells, default=0)
                 found = tuple(map(cells.get, range(1, width + 1))) if width <= LAST_COLUMN else None
-            except Exception:  # whose message may show a cell
+            except Exception:  # of a place that is none, which the message may show
                 found = None
             return row.get("r"), found
+
+        def parse_cell(self, cell: Any) -> tuple[int, Any]:
+            place = cell.get("r")
+            column = coordinate_to_tuple(place)[1] if place else self.col_counter + 1
+            try:
+                value = super().parse_cell(cell)["value"]
+            except Exception:  # of a value that is none: this cell is missing, and no other
+                value = UNREADABLE
+            self.col_counter = column
+            return column, value
 
     book = sheet.parent
     with sheet._get_source() as source:
@@ -156,13 +169,17 @@ def _rows_of(sheet: Any) -> Generator[Row]:
 
 
 def cell_text(cell: Any) -> str | None:
-    """Return a cell of a sheet as text, None for an empty one. Whole numbers have no decimals, days no midnight.
+    """Return a cell of a sheet as text; None if it is empty or cannot be read.
+
+    Whole numbers have no decimals, and days no midnight.
 
     Examples:
         >>> cell_text(3.0), cell_text(0.1), cell_text(True), cell_text(datetime(2020, 1, 31)), cell_text("=x")
         ('3', '0.1', 'true', '2020-01-31', '=x')
     """
-    if cell is None or isinstance(cell, str):
+    if cell is None or cell is UNREADABLE:
+        return None
+    if isinstance(cell, str):
         return cell
     if isinstance(cell, bool):
         return str(cell).lower()

@@ -1,5 +1,6 @@
 """What several rooms of tests share."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,14 @@ def data_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hasty_disk() -> Iterator[None]:
+    """Do not wait for the disk: no machine fails here, and thousands of files are saved."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")

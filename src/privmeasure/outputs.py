@@ -1,6 +1,8 @@
 """Where a file goes: one check of its place before any work is done, and no half file there after it.
 
-A link stays: what it leads to is replaced. A pipe or a device has no place to rename to: it gets the file as a whole.
+A file is written beside its place, under a name that cannot be guessed, synced to the disk and renamed; then its folder
+is synced. A link in its place stays, and what it leads to is replaced; none is followed on the way. A pipe or a device
+has no place to rename to: it gets the file as a whole.
 """
 
 import os
@@ -9,8 +11,9 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import unquote
 
 ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.:-]+://", re.I)
@@ -68,31 +71,66 @@ def is_stream(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
+class Part:
+    """A file that is being written beside its place. It did not exist before, and no link was followed to make it."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file, or raise FileExistsError."""
+        self.path = path
+        self._file = open(path, "xb", buffering=0, opener=_open_no_link)  # noqa: SIM115 - closed by `close`
+
+    def open(self) -> BinaryIO:
+        """Return the file to write into. Closing it leaves the part open, and does not end it."""
+        return open(self._file.fileno(), "wb", closefd=False)
+
+    def close(self, *, synced: bool = False) -> None:
+        """Close the file, after its bytes have reached the disk if it is to last; a second time does nothing."""
+        if synced:
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
 @contextmanager
-def part_beside(path: Path) -> Iterator[Path]:
-    """Give a place beside a file's own, to write it there before `put`; what is left of it goes.
+def part_beside(path: Path) -> Iterator[Part]:
+    """Give a new file beside a file's place, to write it there before `put`; what is left of it goes.
 
     Of a pipe or a device the part lies in a folder of its own that nobody else may read.
     """
     if is_stream(path):
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder) / path.name
+        with tempfile.TemporaryDirectory() as folder, closing(Part(Path(folder) / path.name)) as part:
+            yield part
         return
-    place = _target(path)
-    part = place.with_name(f"{place.name}.{os.getpid()}.part")
+    place = _unused(_target(path), "part")
     try:
-        yield part
+        with closing(Part(place)) as part:
+            yield part
     finally:
-        part.unlink(missing_ok=True)
+        place.unlink(missing_ok=True)
 
 
-def put(part: Path, path: Path) -> None:
+def put(part: Part, path: Path) -> None:
     """Put a file that is complete in its place: renamed, so that there is the old one or the new one, never a half."""
     if is_stream(path):
-        with part.open("rb") as file, path.open("wb") as stream:
+        with part.path.open("rb") as file, path.open("wb") as stream:
             shutil.copyfileobj(file, stream)
         return
-    part.replace(_target(path))
+    part.close(synced=True)
+    part.path.replace(_target(path))
+    _sync_folder(part.path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Make the names in a folder last, if the system can: without it, the new file stays, and a crash may lose it."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def check_folder(path: Path, ours: str, *, overwrite: bool, taken: str = TAKEN) -> None:
@@ -130,6 +168,10 @@ def part_folder(path: Path) -> Iterator[Path]:
 def put_folder(part: Path, path: Path, ours: str) -> None:
     """Put a folder that is complete in its place; an older one of the same kind goes."""
     old = _unused(path, "old")
+    for child in part.iterdir():
+        with child.open("rb+") as file:  # which other machines may have written
+            os.fsync(file.fileno())
+    _sync_folder(part)
     if path.is_dir():
         if not _holds_only(path, ours):  # they came into being while we wrote
             raise FileExistsError(
@@ -137,12 +179,13 @@ def put_folder(part: Path, path: Path, ours: str) -> None:
             )
         path.rename(old)
     part.rename(path)
+    _sync_folder(path.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
 def _unused(path: Path, ending: str) -> Path:
-    """Return a name beside a folder's own: in a container a killed process had the same number as this one."""
-    return path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
+    """Return a name beside another that nobody can guess, so that nothing can wait there."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(8)}.{ending}")
 
 
 def _target(path: Path) -> Path:

@@ -2,12 +2,18 @@
 
 import errno
 import os
+import re
 import threading
 from pathlib import Path
 
 import pytest
 
-from privmeasure.outputs import check_place, part_beside, part_folder, put, put_folder
+from privmeasure.outputs import Part, check_place, part_beside, part_folder, put, put_folder
+
+
+def write(part, content):
+    with part.open() as file:
+        file.write(content)
 
 
 def test_a_place_is_refused_for_one_reason_each(tmp_path, monkeypatch):
@@ -52,7 +58,7 @@ def test_a_place_is_tried_and_not_only_asked_about(tmp_path, monkeypatch, error,
 def test_what_is_beside_is_renamed_or_goes(tmp_path: Path, fault):
     try:
         with part_beside(tmp_path / "file") as part:
-            part.write_text("new")
+            write(part, b"new")
             if fault is not None:
                 raise fault
             put(part, tmp_path / "file")
@@ -72,8 +78,8 @@ def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
         link.symlink_to(target)
         check_place(link, overwrite=old is not None)
         with part_beside(link) as part:
-            assert part.parent == target.parent  # the same disk: a rename
-            part.write_text("new")
+            assert part.path.parent == target.parent  # the same disk: a rename
+            write(part, b"new")
             put(part, link)
         assert link.is_symlink()
         assert target.read_text() == "new"
@@ -91,24 +97,90 @@ def test_a_pipe_gets_the_whole_file(tmp_path):
     reader.start()
     check_place(pipe, overwrite=False)
     with part_beside(pipe) as part:
-        assert part.parent != tmp_path
-        assert part.parent.stat().st_mode & 0o077 == 0
-        part.write_text("new")
+        assert part.path.parent != tmp_path
+        assert part.path.parent.stat().st_mode & 0o077 == 0
+        write(part, b"new")
         put(part, pipe)
     reader.join(10)
     assert got == [b"new"]
-    assert not part.exists()
+    assert not part.path.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_two_processes_write_parts_of_their_own(tmp_path, monkeypatch):
-    """Each renames a whole file; with one part between them, one could rename what the other has half written."""
-    parts = []
-    for process in (101, 102):
-        monkeypatch.setattr(os, "getpid", lambda process=process: process)
-        with part_beside(tmp_path / "file") as part:
-            parts.append(part)
-    assert parts[0] != parts[1]
+def test_parts_have_names_that_cannot_be_guessed(tmp_path):
+    """Two processes each rename a whole file; and nobody who may write into the folder can wait there with a link."""
+    names = []
+    for _ in range(20):
+        with part_beside(tmp_path / "file") as part, part_folder(tmp_path / "file") as folder:
+            names += [part.path.name, folder.name]
+    secret = [set(name.removeprefix("file.").removesuffix(".part")) for name in names]
+    assert len(set(names)) == 40
+    assert all(len(name) == len("file..part") + 16 for name in names)
+    assert set().union(*secret) == set("0123456789abcdef")
+    assert not any(str(os.getpid()) in name for name in names[:3])
+
+
+@pytest.mark.parametrize("there", ["file", "link", "link to nothing"])
+def test_a_part_is_a_new_file_and_no_link_is_followed(tmp_path, there):
+    victim, place = tmp_path / "victim", tmp_path / "place.part"
+    if there == "file":
+        place.write_text("theirs")
+    else:
+        if there == "link":
+            victim.write_text("theirs")
+        place.symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        Part(place)
+    assert place.is_symlink() == (there != "file")
+    assert victim.exists() == (there == "link")
+    if there != "link to nothing":
+        assert place.read_text() == "theirs"
+
+
+def test_what_is_written_reaches_the_file_that_was_opened(tmp_path):
+    """Whoever puts a link in its place meanwhile has no other file written."""
+    victim = tmp_path / "victim"
+    victim.write_text("theirs")
+    with part_beside(tmp_path / "file") as part:
+        part.path.unlink()
+        part.path.symlink_to(victim)
+        write(part, b"new")
+    assert victim.read_text() == "theirs"
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """What reaches the disk, and what is renamed, in order: names of files and folders, without what is secret."""
+    found, sync, replace, rename = [], os.fsync, Path.replace, Path.rename
+
+    def name(path):
+        return re.sub(r"\.[0-9a-f]{16}\.", ".", os.path.basename(path))
+
+    def synced(descriptor):
+        found.append(("sync", name(os.readlink(f"/proc/self/fd/{descriptor}"))))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    for method, real in (("replace", replace), ("rename", rename)):
+        monkeypatch.setattr(
+            Path, method, lambda path, to, real=real: found.append(("to", name(path), name(to))) or real(path, to)
+        )
+    return found
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="the names of open files are not to be had")
+def test_a_file_is_on_the_disk_before_it_is_renamed_and_its_new_name_after_that(tmp_path, steps):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    with part_beside(folder / "file") as part:
+        write(part, b"new")
+        put(part, folder / "file")
+    assert steps == [("sync", "file.part"), ("to", "file.part", "file"), ("sync", "out")]
+    steps.clear()
+    with part_folder(folder / "rows") as part:
+        (part / "part-0").write_text("new")
+        put_folder(part, folder / "rows", "part-*")
+    assert steps == [("sync", "part-0"), ("sync", "rows.part"), ("to", "rows.part", "rows"), ("sync", "out")]
 
 
 def test_a_folder_that_others_fill_meanwhile_is_not_replaced(tmp_path):

@@ -173,9 +173,10 @@ def _tables(
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file: beside its place first, so that no half file is ever left there."""
-    with part_beside(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-        put(beside, path)
+    with part_beside(path) as part:
+        with part.open() as file:
+            file.write(text.encode())
+        put(part, path)
 
 
 def deliver(text: str, out: Path | None, *, overwrite: bool, beside: Sequence[Path | None] = ()) -> None:

@@ -20,6 +20,7 @@ from privmeasure.errors import ArgumentError, LedgerFileError
 from privmeasure.ledger.checking import check_records, check_size, check_tables
 from privmeasure.ledger.records import Account, Contents, Entry, Raise
 from privmeasure.origin import new_id
+from privmeasure.outputs import part_beside, put
 from privmeasure.privacy import read_fraction
 
 LEDGER_FORMAT, FIRST = 4, 1
@@ -171,27 +172,27 @@ def _keep_copy(path: Path, version: int) -> None:
     The book is held, so no other migration can take the name meanwhile.
     """
     real = path.resolve()
-    part = real.with_name(f"{real.name}.format-{version}.{os.getpid()}.part")
     try:
-        part.unlink(missing_ok=True)
-        address = f"file:{quote(os.fspath(real))}?mode=ro"  # a second look: who holds the lock cannot be copied from
-        with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(part)) as copy:
-            source.backup(copy)
-        shutil.copymode(real, part)
-        for number in count(1):
-            backup = real.with_name(f"{real.name}.format-{version}.backup" + (f"-{number}" if number > 1 else ""))
-            if not backup.exists():
-                part.rename(backup)
-                return
-            if backup.read_bytes() == part.read_bytes():
-                return
+        with part_beside(real) as part:
+            address = (
+                f"file:{quote(os.fspath(real))}?mode=ro"  # a second look: who holds the lock cannot be copied from
+            )
+            with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(part.path)) as copy:
+                source.backup(copy)
+            shutil.copymode(real, part.path)
+            for number in count(1):
+                ending = "backup" + (f"-{number}" if number > 1 else "")
+                backup = real.with_name(f"{real.name}.format-{version}.{ending}")
+                if not backup.exists():
+                    put(part, backup)
+                    return
+                if backup.read_bytes() == part.path.read_bytes():
+                    return
     except OSError:
         raise LedgerFileError(
             f"{path} is of format {version}, and is migrated when something is booked in it. The copy that is kept of "
             f"it cannot be written to {real.parent}. Make room, or ask for write access there."
         ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 # ----------------------------------------------------------------------------------------------------------- tables

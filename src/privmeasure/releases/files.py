@@ -101,9 +101,10 @@ def write_release(path: str | Path, header: dict[str, Any], table: FileTable) ->
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or save elsewhere.")
-    with part_beside(path) as beside:
-        pq.write_table(pa.table(columns, metadata=metadata), beside, **ENCODING)
-        put(beside, path)
+    with part_beside(path) as part:
+        with part.open() as file:
+            pq.write_table(pa.table(columns, metadata=metadata), file, **ENCODING)
+        put(part, path)
 
 
 def read_release(path: str | Path) -> tuple[dict[str, Any], FileTable]:

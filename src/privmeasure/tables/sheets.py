@@ -2,11 +2,11 @@
 
 import re
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import ArgumentError
 from privmeasure.extras import how_to_install
+from privmeasure.outputs import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,9 +29,9 @@ def library() -> Any:
 class SheetSink:
     """A sheet that takes tables one after the other, and is written when it is closed."""
 
-    def __init__(self, place: Path, first: "pa.Table") -> None:
+    def __init__(self, part: Part, first: "pa.Table") -> None:
         """Begin with the names of the columns."""
-        self._openpyxl, self._place, self._rows = library(), place, 0
+        self._openpyxl, self._part, self._rows = library(), part, 0
         self._book = self._openpyxl.Workbook(write_only=True)
         self._sheet = self._book.create_sheet("rows")
         self._sheet.append([self._cell(name) for name in first.column_names])
@@ -62,4 +62,5 @@ class SheetSink:
 
     def close(self) -> None:
         """Write the file."""
-        self._book.save(self._place)
+        with self._part.open() as file:
+            self._book.save(file)

@@ -4,7 +4,7 @@ import csv
 import errno
 import io
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +13,17 @@ import numpy as np
 
 from privmeasure.compiled import MOST_PLAIN
 from privmeasure.errors import ArgumentError
-from privmeasure.outputs import TAKEN, check_folder, check_place, is_stream, part_beside, part_folder, put, put_folder
+from privmeasure.outputs import (
+    TAKEN,
+    Part,
+    check_folder,
+    check_place,
+    is_stream,
+    part_beside,
+    part_folder,
+    put,
+    put_folder,
+)
 from privmeasure.tables.arrow import number_cells, numbers, unroll, unwrap
 from privmeasure.tables.parquet import GroupedParquet
 from privmeasure.tables.sheets import SheetSink, library
@@ -60,9 +70,10 @@ def write_table(
     first = next(batches, None)  # outside of what follows: its errors are not those of the disk
     if first is None:
         raise ArgumentError("write_table needs at least one table, which may have no rows, for the names of columns.")
-    with part_beside(path) as beside:
+    with ExitStack() as stack:
         with _writable(path):
-            sink = _sink(path, beside, first, form or TextForm())
+            part = stack.enter_context(part_beside(path))
+            sink = _sink(path, part, first, form or TextForm())
         try:
             written = 0
             pieces = ahead(lambda table: (table.num_rows, sink.encode(table)), chain([first], batches), workers)
@@ -79,7 +90,7 @@ def write_table(
         with _writable(path):
             if not overwrite and path.exists() and not is_stream(path):  # it came into being while we wrote
                 raise FileExistsError(TAKEN.format(path=path))
-            put(beside, path)
+            put(part, path)
     return written
 
 
@@ -174,24 +185,24 @@ class _Sink(Protocol):
     def close(self) -> None: ...
 
 
-def _sink(path: Path, beside: Path, first: "pa.Table", form: TextForm) -> _Sink:
+def _sink(path: Path, part: Part, first: "pa.Table", form: TextForm) -> _Sink:
     kind = kind_of(path)
     if kind == "csv":
-        return _TextSink(path, beside, first, form)
+        return _TextSink(path, part, first, form)
     if kind == "xlsx":
-        return SheetSink(beside, first)
-    return _ParquetSink(beside, first) if kind == "parquet" else _FeatherSink(beside, first)
+        return SheetSink(part, first)
+    return _ParquetSink(part, first) if kind == "parquet" else _FeatherSink(part, first)
 
 
 class _ParquetSink:
     """A Parquet file."""
 
-    def __init__(self, beside: Path, first: "pa.Table") -> None:
+    def __init__(self, part: Part, first: "pa.Table") -> None:
         import pyarrow as pa
 
         first = _with(first, unroll)
         repeated = [name for name in first.column_names if _repeats(first.column(name))]
-        self._file = pa.OSFile(str(beside), "wb")
+        self._file = pa.PythonFile(part.open(), "w")
         self._groups = GroupedParquet(self._file, first.schema, compression="zstd", use_dictionary=repeated)
 
     def encode(self, table: "pa.Table") -> Any:
@@ -208,10 +219,10 @@ class _ParquetSink:
 class _FeatherSink:
     """A Feather file."""
 
-    def __init__(self, beside: Path, first: "pa.Table") -> None:
+    def __init__(self, part: Part, first: "pa.Table") -> None:
         import pyarrow as pa
 
-        self._file, schema = pa.OSFile(str(beside), "wb"), _with(first, unroll).schema
+        self._file, schema = pa.PythonFile(part.open(), "w"), _with(first, unroll).schema
         self._writer = pa.ipc.new_file(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def encode(self, table: "pa.Table") -> "pa.Table":
@@ -244,11 +255,11 @@ def _repeats(column: "pa.ChunkedArray") -> bool:
 class _TextSink:
     """A text file, perhaps compressed."""
 
-    def __init__(self, path: Path, beside: Path, first: "pa.Table", form: TextForm) -> None:
+    def __init__(self, path: Path, part: Part, first: "pa.Table", form: TextForm) -> None:
         import pyarrow as pa
 
         stem, suffix = suffixes(path)
-        self._files = [pa.OSFile(str(beside), "wb")]
+        self._files = [pa.PythonFile(part.open(), "w")]
         if stem.endswith(".gz"):
             self._files.append(pa.CompressedOutputStream(self._files[0], "gzip"))
         self._form, self._delimiter = form, form.delimiter or DELIMITERS[suffix]

@@ -413,7 +413,7 @@ def test_nothing_is_left_behind_when_saving_fails(measure, tmp_path, monkeypatch
     before = old.read_bytes()
 
     def half(table, where, **options):
-        Path(where).write_bytes(b"PAR1 half a file")
+        where.write(b"PAR1 half a file")
         raise OSError("No space left on device")
 
     monkeypatch.setattr(pq, "write_table", half)

@@ -162,8 +162,13 @@ class People:
         self._held: list[Gathered] = []
         self._held_bytes = 0
         self._runs: list[_Run] = []
-        self._scratches: list[Scratch] = []  # of the runs, then of the kept rows
+        self._scratches: list[Scratch] = []  # for the runs, then for the kept rows
         self._spread = np.frombuffer(secrets.token_bytes(8 * 256), np.uint64) | np.uint64(1)
+
+    def prepare(self) -> None:
+        """Make the folders for rows on disk before any row is read: that they are there must not show how many come."""
+        while len(self._scratches) < 2:
+            self._scratches.append(Scratch())
 
     def add(self, ids: "pa.Array", points: Points) -> None:
         """Gather rows; those without an id are left out. One thread at a time."""
@@ -179,14 +184,16 @@ class People:
 
     def keep(self) -> list[KeptRows]:
         """Return the kept rows, in blocks; nothing is gathered any more."""
-        if not self._runs:
+        self.prepare()
+        found: list[KeptRows] = []
+        if self._runs:
+            if self._held:
+                self._spill()
+            found += [self._scratches[1].put(rows) for part in self._parts(0, 1 << 64) for rows in _blocks(part)]
+            self._runs = []
+        elif self._held:
             held, self._held = self._held, []
-            return list(_blocks(_kept(Owned.join(held), self._most, self._salt))) if held else []
-        if self._held:
-            self._spill()
-        self._scratches.append(aside := Scratch())
-        found: list[KeptRows] = [aside.put(rows) for part in self._parts(0, 1 << 64) for rows in _blocks(part)]
-        self._runs = []
+            found += _blocks(_kept(Owned.join(held), self._most, self._salt))
         self._scratches.pop(0).close()
         return found
 
@@ -206,8 +213,7 @@ class People:
         """Write what is held as a run, equal rows as one record, in the order of the keys."""
         rows = Owned.join(self._held).merged()
         self._held, self._held_bytes = [], 0
-        if not self._runs:
-            self._scratches.append(Scratch())
+        self.prepare()
         keys = self._keys(rows)
         order = np.argsort(keys, kind="stable")
         self._runs.append(_Run.written(self._scratches[0], keys[order], rows.at(order)))

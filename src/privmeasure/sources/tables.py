@@ -182,6 +182,7 @@ class TableSource:
             if self._progress is not None:
                 self._progress("read", fraction)
 
+        people.prepare()
         self._share(self._pieces(tell), gather)
         return people.keep()
 

@@ -446,6 +446,14 @@ def typed():
     )
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.feather", "t.xlsx"])
+def test_texts_that_look_like_formulas_are_written_as_they_are(tmp_path, name):
+    pytest.importorskip("openpyxl")
+    texts = ["=1+1", "+1", "-x", "@a", '=HYPERLINK("a")', "\t=1"]
+    write_table(tmp_path / name, [pa.table({"=a": texts})])
+    assert read(tmp_path / name, ["=a"]) == {"=a": texts}
+
+
 def test_feather_keeps_types_and_is_refused_if_it_is_damaged(tmp_path):
     path = tmp_path / "t.feather"
     assert write_table(path, [typed(), typed()]) == 6

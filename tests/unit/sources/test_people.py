@@ -194,6 +194,26 @@ def test_rows_on_disk_are_deleted_whatever_happens(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("held", [1 << 28, 10_000])
+def test_the_folders_for_rows_are_there_whatever_the_number_of_rows(tmp_path, monkeypatch, held):
+    """At every step that is seen: whoever may list the folder for temporary files must not learn that rows are many."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(people, "HELD_BYTES", held)
+    seen = set()
+    for rows in (0, 1, 3000):
+        steps = []
+
+        def look(*step, steps=steps):
+            steps.append((*step, len(list(tmp_path.iterdir()))))
+
+        synthesizer(pm.Schema(WIDE, person="who")).fit(visits().slice(0, rows), progress=look)
+        assert list(tmp_path.iterdir()) == []
+        assert {step[-1] for step in steps if step[0] == "read"} == {2}
+        assert {step[-1] for step in steps if step[0] == "count"} == {1}
+        seen.add(tuple(steps))
+    assert len(seen) == 1
+
+
 def test_no_room_on_disk_spends_nothing(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
     monkeypatch.setattr(people, "HELD_BYTES", 10_000)

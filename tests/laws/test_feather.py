@@ -189,6 +189,16 @@ def test_a_file_that_counts_its_nulls_wrongly_is_refused(tmp_path, kind):
             list(open_table(path).batches(["x"]))
 
 
+def test_a_decimal_type_with_more_places_than_digits_is_refused(tmp_path):
+    """Arrow looks for the power of ten outside of its table, which ended the process."""
+    kinds = [(pa.decimal128, scale) for scale in (39, 44_291, 738_197_507, -39, -(2**31))] + [(pa.decimal64, 19)]
+    for decimal, scale in kinds:
+        for odd in (decimal(18, scale), pa.dictionary(pa.int8(), decimal(18, scale))):
+            with pytest.raises(DataError, match="not a complete Feather file"):
+                open_table(written(tmp_path / "t.feather", pa.nulls(2, odd)))
+    assert open_table(written(tmp_path / "t.feather", pa.nulls(2, pa.decimal128(22, 38)))).names == ("x", "id")
+
+
 def test_names_that_are_not_utf_8_are_refused_with_the_file(tmp_path):
     for ending, write in (("feather", feather.write_feather), ("parquet", pq.write_table)):
         path = tmp_path / f"t.{ending}"

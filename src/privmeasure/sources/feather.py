@@ -8,6 +8,7 @@ from privmeasure.errors import DataError
 from privmeasure.sources.disk import DiskFile, Quarters, Told, check_columns, check_names, check_plain, readable
 from privmeasure.sources.lines import UnreadRows
 from privmeasure.sources.stores import FilePath, native_file
+from privmeasure.tables.arrow import plain_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,7 @@ class FeatherTable(DiskFile):
             schema = pa.ipc.open_file(file).schema
             self.names: tuple[str, ...] = tuple(schema.names)
             self.types: tuple[pa.DataType, ...] = tuple(schema.types)
+            _check_types(self.types)
         check_names(path, self.names)
 
     def batches(
@@ -69,6 +71,20 @@ class FeatherTable(DiskFile):
                 f"{self.path} is not a complete Feather file that can be read. It may be truncated or damaged, or of "
                 "the first version of the format. Copy it or write it again."
             ) from None
+
+
+MOST_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
+"""Digits of decimals, by their bits."""
+
+
+def _check_types(types: "Sequence[pa.DataType]") -> None:
+    """Raise ArrowInvalid for a decimal type with more places than digits: Arrow has no such powers of ten."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    for plain in map(plain_type, types):
+        if pt.is_decimal(plain) and abs(plain.scale) > MOST_DIGITS[plain.bit_width]:
+            raise pa.ArrowInvalid("places of a decimal type")
 
 
 def _check_structure(array: "pa.Array") -> None:

@@ -11,6 +11,7 @@
     declaring, releasing
               the pages before anything is spent, and those that spend and after
     views     which page an address has
+    leftovers the folder of a visit, and what is left of a page that was killed
     visit     from the first address to the last file
 
 **It opens no data.** This room cannot reach sources, counts, mechanisms or comparisons: what opens a table is given to

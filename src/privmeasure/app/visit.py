@@ -1,13 +1,12 @@
 """From the first address to the last file: the page is served until it is stopped. Releases stay, nothing else."""
 
 import sys
-import tempfile
 import threading
 import webbrowser
-from pathlib import Path
 
 from privmeasure.app.commands import Commands
 from privmeasure.app.desk import Desk
+from privmeasure.app.leftovers import delete_left, visit_folder
 from privmeasure.app.server import PageServer
 from privmeasure.app.views import Site
 from privmeasure.errors import ArgumentError
@@ -18,8 +17,10 @@ def serve(commands: Commands, *, port: int, upload_limit: int, open_browser: boo
 
     Work is done on the thread that calls this, requests are answered on others.
     """
-    with tempfile.TemporaryDirectory(prefix="privmeasure-") as folder:  # mode 0700
-        desk = Desk(commands, Path(folder))
+    for release in delete_left():
+        print(f"warning: a page that was killed left {release}. Move it elsewhere to keep it.", file=sys.stderr)
+    with visit_folder() as folder:
+        desk = Desk(commands, folder)
         try:
             server = PageServer(port, upload_limit=upload_limit)
         except OSError:

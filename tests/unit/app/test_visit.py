@@ -457,7 +457,7 @@ class Process:
 
     def __init__(self, tmp_path, code):
         self.temporary = tmp_path / "tmp"
-        self.temporary.mkdir()
+        self.temporary.mkdir(exist_ok=True)
         environment = os.environ | {"TMPDIR": str(self.temporary)}
         self.process = subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -503,6 +503,18 @@ def test_nothing_is_kept_after_it_was_stopped(number, tmp_path, people):
     assert (code, err) == (0, "")
     assert "stopped; everything" in out
     assert running.left == []
+
+
+def test_the_next_page_deletes_the_upload_of_one_that_was_killed(tmp_path, people):
+    killed = Process(tmp_path, PLAIN)
+    assert killed.visitor.upload("people.csv", people.read_bytes()).status == 200
+    killed.process.kill()
+    killed.ends()
+    assert [path for path in killed.left if path.name == "table.csv"]
+    following = Process(tmp_path, PLAIN)
+    assert not [path for path in following.left if path.name == "table.csv"]
+    following.process.terminate()
+    assert (following.ends()[0], following.left) == (0, [])
 
 
 def test_the_page_stops_itself_and_warns_of_what_was_not_downloaded(tmp_path, people):

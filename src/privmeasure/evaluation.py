@@ -10,6 +10,7 @@ from privmeasure.errors import ArgumentError, DataError
 from privmeasure.metrics.fidelity import Fidelity, fidelity
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.files import open_table
+from privmeasure.sources.folders import check_table
 from privmeasure.tables import Schema
 from privmeasure.tables.frames import to_arrow
 from privmeasure.tables.texts import UTF8, TextForm, with_decimals
@@ -60,11 +61,11 @@ def _points(data: Any, schema: Schema, form: TextForm, told: str) -> Points:
     table: Any
     if isinstance(data, str | Path):
         table = open_table(data, form, numbers=with_decimals(schema))
-        names, types = tuple(table.names), table.types
+        check_table(schema.among(table.names), table)
     else:
         table, kind = to_arrow(data)
-        names, types = tuple(table.schema.names), kind.types
-    schema.among(names).check(names, types)
+        names = tuple(table.schema.names)
+        schema.among(names).check(names, kind.types)
     parts = [schema.encode(batch) for batch in _batches(table, schema)]
     if not sum(map(len, parts)):  # told to whoever has the table: no release is made here
         raise DataError(f"The {told} table has no rows: there is nothing to compare.")

@@ -186,7 +186,7 @@ def test_a_header_alone_is_a_table(refused, call, folder):
 
 def test_duplicate_headers(refused, folder):
     (folder / "people.csv").write_text(f"age,sex,income,age\n20,F,5,{SECRET}\n")
-    refused(FIT, 3, "people.csv", "'age'", "rename")
+    refused(FIT, 3, "people.csv", "one name", "rename")
 
 
 def test_what_could_not_be_written_is_told_before_anything_is_spent(refused, folder, monkeypatch):

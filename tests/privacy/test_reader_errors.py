@@ -108,6 +108,21 @@ def another_header(path: Path, canary: str, rows: int) -> None:
 
 
 @fault("t.csv", "t.csv.gz")
+def no_header(path: Path, canary: str, rows: int) -> None:
+    written(path, lines(canary, rows).partition(b"\n")[2])
+
+
+@fault("t.csv", "t.csv.gz")
+def no_header_and_equal_cells(path: Path, canary: str, rows: int) -> None:
+    written(path, f"{canary},{canary},{canary},1\n".encode() * rows)
+
+
+@fault("t.csv", "t.csv.gz")
+def no_header_and_another_delimiter(path: Path, canary: str, rows: int) -> None:
+    written(path, lines(canary, rows).partition(b"\n")[2].replace(b",", b";"))
+
+
+@fault("t.csv", "t.csv.gz")
 def another_delimiter(path: Path, canary: str, rows: int) -> None:
     written(path, lines(canary, rows, "x;c;d;note"))
 
@@ -335,6 +350,27 @@ FAULTS |= {
         "a header of numbers": (SHEET, '<c t="s"><v>1</v></c>', "<c><v>word</v></c>"),
     }.items()
 }
+
+
+@fault("t.xlsx")
+def no_header_of_a_sheet(path: Path, canary: str, rows: int) -> None:
+    """The first row has a text, and the second cell a number, which depends on the canary as well."""
+    first = row(cell(4, t="s"), cell(sum(map(ord, canary))), cell(43890, s=DATE), cell(5, t="s"), number=1)
+
+    def change(parts: dict[str, str]) -> None:
+        begin, _, end = parts[SHEET].partition('<row r="1">')
+        parts[SHEET] = begin + first + end.partition("</row>")[2]
+
+    sheet(path, canary, rows, change)
+
+
+@fault("t.xlsx")
+def no_header_of_a_sheet_and_equal_cells(path: Path, canary: str, rows: int) -> None:
+    def change(parts: dict[str, str]) -> None:
+        begin, _, end = parts[SHEET].partition('<row r="1">')
+        parts[SHEET] = begin + row(cell(4, t="s"), cell(4, t="s"), number=1) + end.partition("</row>")[2]
+
+    sheet(path, canary, rows, change)
 
 
 @fault("t.xlsx")
@@ -675,7 +711,33 @@ def test_an_error_about_an_array_is_the_same_for_all_values_and_sizes(kind):
 # ---------------------------------------------------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize("name", [*list(FAULTS)[4::9]])
+WITHOUT_HEADER = [name for name in FAULTS if name.startswith("no_header")]
+
+
+@pytest.mark.parametrize("name", WITHOUT_HEADER)
+def test_a_comparison_shows_nothing_of_a_file_without_a_header(tmp_path, capsys, name):
+    pytest.importorskip("openpyxl")
+    path, rows = tmp_path / name.rpartition(" ")[2], cells(CANARIES[0], 5)
+    (tmp_path / "s.toml").write_text(SCHEMA.to_toml())
+    pq.write_table(rows, tmp_path / "rows.parquet")
+
+    def errors() -> Iterator[tuple[object, BaseException]]:
+        for canary in CANARIES:
+            FAULTS[name](path, canary, 5)
+            for pair in ((path, rows), (rows, path)):
+                with pytest.raises(PrivmeasureError) as caught:
+                    pm.evaluate(*pair, SCHEMA)
+                yield canary, caught.value
+            for words in ([path, tmp_path / "rows.parquet"], [tmp_path / "rows.parquet", path]):
+                assert cli.run(["evaluate", *map(str, words), "-s", str(tmp_path / "s.toml")]) in (2, 3)
+                told = capsys.readouterr()
+                assert "header" in told.err
+                assert "canary" not in (told.out + told.err).replace(str(path), "")
+
+    check_equal(errors())
+
+
+@pytest.mark.parametrize("name", dict.fromkeys([*list(FAULTS)[4::9], *WITHOUT_HEADER]))
 @pytest.mark.parametrize("command", ["synthesize", "check"])
 def test_what_a_command_prints_is_the_same_for_all_values_and_sizes(tmp_path, capsys, name, command):
     """Its words, its progress and its exit code."""
@@ -698,3 +760,5 @@ def test_what_a_command_prints_is_the_same_for_all_values_and_sizes(tmp_path, ca
             seen.add((code, told.out, told.err))
             assert not out.exists()
     assert len(seen) == 1
+    if name in WITHOUT_HEADER:
+        assert "header" in told.err

@@ -141,9 +141,14 @@ def check_columns(path: FilePath, names: Sequence[str], columns: Sequence[str]) 
             raise DataError(f"{path} has no column {name!r}. Compare its header with the schema.")
 
 
-def check_names(path: FilePath, names: Sequence[str]) -> None:
-    """Refuse a header that names a column twice."""
+def check_names(path: FilePath, names: Sequence[str], *, first_row: bool = False) -> None:
+    """Refuse a header that names a column twice. One that is the first row of a file may be data, and is not shown."""
     twice = [repr(name) for name, count in Counter(names).items() if count > 1]
+    if twice and first_row:
+        raise DataError(
+            f"The header of {path}, its first line, gives several columns one name. Every column needs its own name: "
+            "rename them, or add a header if there is none."
+        )
     if twice:
         raise DataError(
             f"{path} has several columns named {', '.join(twice[:5])}. Every column needs its own name: rename them."

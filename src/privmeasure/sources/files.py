@@ -109,7 +109,7 @@ class TextTable(DiskFile):
             raise DataError(
                 f"{self.path} is not UTF-8. Say what it is, for instance with --encoding latin-1 or encoding='cp1252'."
             ) from None
-        check_names(self.path, names)
+        check_names(self.path, names, first_row=True)
         return tuple(names), after + (2 if head[after : after + 2] == b"\r\n" else 1)
 
     def _letters(self, line: bytes) -> str:

@@ -63,6 +63,7 @@ class TableFolder:
                 self._files.append((open_one(place), folder_values(name)))
         self.kind = self._files[0][0].kind
         first, named = self._files[0]
+        self.by_folders = tuple(named)
         self.names: tuple[str, ...] = (*first.names, *named)
         for file, values in self._files:
             self._check(file, values)
@@ -246,7 +247,7 @@ class FileOfFolder:
 def check_table(schema: Any, table: TableFile) -> None:
     """Compare the header of a table with a schema; of a folder, the header of every file."""
     for names, types in getattr(table, "headers", [(table.names, table.types)]):
-        schema.check(names, types)
+        schema.check(names, types, by_folders=getattr(table, "by_folders", ()))
 
 
 def leads_into(pattern: str, folder: str) -> bool:

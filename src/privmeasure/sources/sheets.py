@@ -50,7 +50,7 @@ class SheetTable(DiskFile):
         if not names or None in names:
             raise DataError(f"The first row of {path} must name the columns, without gaps. Add a header.")
         self.names: tuple[str, ...] = tuple(name for name in names if name is not None)
-        check_names(path, self.names)
+        check_names(path, self.names, first_row=True)
 
     def batches(
         self, columns: Sequence[str], *, progress: Told | None = None, unread: UnreadRows | None = None

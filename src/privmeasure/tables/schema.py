@@ -1,5 +1,6 @@
 """The public declaration of a table: its columns, and how their cells become points."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -252,15 +253,19 @@ class Schema:
     def _natural(self, name: str, column: Column) -> "Sequence[pa.DataType]":
         return (self.derived[name].type,) if isinstance(column, Derived) else column.natural
 
-    def check(self, names: Sequence[str], types: Types | None) -> None:
-        """Compare with the header and the storage types of a table (None for CSV); no value is looked at."""
-        twice = sorted({name for name in names if list(names).count(name) > 1}) if len(set(names)) < len(names) else []
-        if twice:
+    def check(self, names: Sequence[str], types: Types | None, *, by_folders: Iterable[str] = ()) -> None:
+        """Compare with the header and the storage types of a table (None for CSV); no value is looked at.
+
+        Columns that the names of folders add (`by_folders`) do not show that a file has a header.
+        """
+        present, declared = set(names), set(self.sources)
+        has_header = not declared.isdisjoint(present.difference(by_folders))
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
+        if twice and has_header:
             raise DataError(
                 f"The table has more than one column named {', '.join(map(repr, twice[:MOST_PROBLEMS]))}. Rename them: "
                 "every column needs a name of its own."
             )
-        present, declared = set(names), set(self.sources)
         free = {s for name, column in self.columns.items() if column.optional for s in column.sources(name)}
         free -= {self.person}  # nobody would know whose rows they are
         missing = [source for source in self.sources if source not in present | free]
@@ -276,7 +281,9 @@ class Schema:
             'Declare it, with type = "drop" if it must not be used.'
             for name in extra[listed]
         ]
-        if types is not None:
+        if problems and not has_header:
+            problems, missing, extra = [self._ask_for_header()], [], []
+        elif types is not None:
             problems += self._contradictions(dict(zip(names, types, strict=True)))
         more = len(problems) - MOST_PROBLEMS + len(missing[MOST_PROBLEMS:]) + len(extra[MOST_PROBLEMS:])
         if more > 0:
@@ -285,6 +292,15 @@ class Schema:
             problems.insert(0, question)
         if problems:
             raise SchemaError(*problems)
+
+    def _ask_for_header(self) -> str:
+        """Return what to say of a table that has none of the columns: what stands in the first line may be a row."""
+        more = f" and {len(self.sources) - 5} more" if len(self.sources) > 5 else ""
+        return (
+            "The table has none of the columns that the schema declares. Does the file have a header? Its first line "
+            f"must name the columns: {', '.join(map(repr, self.sources[:5]))}{more}. The line is not shown, because it "
+            "may hold data."
+        )
 
     def _contradictions(self, types: "Mapping[str, pa.DataType | None]") -> list[str]:
         layout = Layout.of(self, list(types), list(types.values()))

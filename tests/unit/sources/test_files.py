@@ -157,7 +157,7 @@ ZIPPED = gzip.compress(
         ("empty.csv", b"", "is empty"),
         ("blank.csv", b"\n\r\n\n", "is empty"),
         ("bom.csv", b"\xef\xbb\xbf", "is empty"),
-        ("twice.csv", b"a,b,a\n1,2,3\n", "several columns named 'a'"),
+        ("twice.csv", b"a,b,a\n1,2,3\n", "gives several columns one name"),
         ("quote.csv", b'a,"b\n1,2\n', "a quote does not end"),
         ("latin-header.csv", b"a,\xe9\n1,2\n", "not UTF-8"),
         ("wide.csv", "a,b\nsecretvalue,2\n".encode("utf-16"), "UTF-16"),

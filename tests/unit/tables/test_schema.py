@@ -224,8 +224,20 @@ def test_duplicate_headers_and_many_problems():
     with pytest.raises(DataError, match="more than one column named 'age'"):
         SMALL.check(["age", "age", "sex", "name"], None)
     with pytest.raises(SchemaError) as caught:
-        SMALL.check([f"c{i}" for i in range(1000)], None)
+        SMALL.check(["age", *(f"c{i}" for i in range(1000))], None)
     assert len(caught.value.problems) == 21
+
+
+@pytest.mark.parametrize("names", [["31", "F"], ["canary", "canary"], ["canary;F"], ["ward", "canary"], ["Age", "Sex"]])
+def test_where_no_declared_column_is_there_nothing_of_the_first_line_is_shown(names):
+    schema = Schema({**SMALL.columns, "ward": Category(["A", "B"])})
+    for types in (None, [pa.string()] * len(names)):
+        with pytest.raises(SchemaError, match="Does the file have a header") as caught:
+            schema.check(names, types, by_folders=["ward"])
+        told = str(caught.value)
+        assert not any(name in told for name in ("31", "canary", "Age", "Sex"))
+        assert "'age', 'sex'" in told
+        assert ("Is the delimiter ';'?" in told) == (len(names) == 1)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def put(part: Part, path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make the names in a folder last, if the system can: without it, the new file stays, and a crash may lose it."""
+    """Make the names in a folder survive a crash. Not every system can do that; the files are there all the same."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -184,7 +184,7 @@ def put_folder(part: Path, path: Path, ours: str) -> None:
 
 
 def _unused(path: Path, ending: str) -> Path:
-    """Return a name beside another that nobody can guess, so that nothing can wait there."""
+    """Return a name beside another that cannot be guessed, so that no other user can put a link there."""
     return path.with_name(f"{path.name}.{secrets.token_hex(8)}.{ending}")
 
 

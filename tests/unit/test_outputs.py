@@ -108,7 +108,7 @@ def test_a_pipe_gets_the_whole_file(tmp_path):
 
 
 def test_parts_have_names_that_cannot_be_guessed(tmp_path):
-    """Two processes each rename a whole file; and nobody who may write into the folder can wait there with a link."""
+    """Two processes each rename a whole file, and no other user can put a link in the place of a part."""
     names = []
     for _ in range(20):
         with part_beside(tmp_path / "file") as part, part_folder(tmp_path / "file") as folder:
@@ -138,7 +138,7 @@ def test_a_part_is_a_new_file_and_no_link_is_followed(tmp_path, there):
 
 
 def test_what_is_written_reaches_the_file_that_was_opened(tmp_path):
-    """Whoever puts a link in its place meanwhile has no other file written."""
+    """A link that another user puts in the place of a part meanwhile is not followed."""
     victim = tmp_path / "victim"
     victim.write_text("theirs")
     with part_beside(tmp_path / "file") as part:

@@ -40,7 +40,7 @@ def visit_folder() -> Iterator[Path]:
         descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             _take(descriptor)
-            new.rename(folder / LOCK)  # there is no lock that nobody holds while its page lives
+            new.rename(folder / LOCK)  # it is held from the moment it has this name
             yield folder
         finally:
             os.close(descriptor)
@@ -50,13 +50,13 @@ def delete_left() -> list[Path]:
     """Delete what killed pages left in the folder for temporary files, and return the releases, which stay."""
     kept: list[Path] = []
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")):
-        with suppress(OSError):  # of somebody else, or deleted meanwhile
+        with suppress(OSError):  # another user's, or deleted meanwhile
             kept += _delete(folder)
     return kept
 
 
 def _delete(folder: Path) -> list[Path]:
-    """Delete a folder, unless its page lives or it is not ours; return the releases in it, which stay."""
+    """Delete a folder, unless its page lives or it is another user's; return the releases in it, which stay."""
     status = folder.lstat()
     if folder.is_symlink() or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
         return []

@@ -174,9 +174,8 @@ def _keep_copy(path: Path, version: int) -> None:
     real = path.resolve()
     try:
         with part_beside(real) as part:
-            address = (
-                f"file:{quote(os.fspath(real))}?mode=ro"  # a second look: who holds the lock cannot be copied from
-            )
+            # opened a second time: SQLite cannot copy from the connection that holds the lock
+            address = f"file:{quote(os.fspath(real))}?mode=ro"
             with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(part.path)) as copy:
                 source.backup(copy)
             shutil.copymode(real, part.path)

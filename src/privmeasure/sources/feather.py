@@ -73,7 +73,7 @@ class FeatherTable(DiskFile):
             ) from None
 
 
-MOST_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
+MAX_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
 """Digits of decimals, by their bits."""
 
 
@@ -83,7 +83,7 @@ def _check_types(types: "Sequence[pa.DataType]") -> None:
     import pyarrow.types as pt
 
     for plain in map(plain_type, types):
-        if pt.is_decimal(plain) and abs(plain.scale) > MOST_DIGITS[plain.bit_width]:
+        if pt.is_decimal(plain) and abs(plain.scale) > MAX_DIGITS[plain.bit_width]:
             raise pa.ArrowInvalid("places of a decimal type")
 
 

@@ -178,6 +178,9 @@ INDEX = [
     ("[Scale](scale.md)", "cores: 10^8 points", "bench-cores", "cores-16-large"),
     ("[Scale](scale.md)", "cores: the same on two", "bench-cores", "cores-2"),
     ("[Scale](scale.md)", "peak memory from file to file", "bench-cores", "cores-memory-2"),
+    ("[Planted faults](#planted-faults)", "small mistakes, and the tests that catch them", "test-faults", "faults"),
+    ("[Random changes](#random-changes)", "random changes of the numeric kernels", "mutants", "mutants"),
+    ("[What the tests cost](#what-the-tests-cost)", "seconds, cases and coverage", "measure-tests", "test-costs"),
 ]
 """Pages with numbers: what each shows, the target of `make` that measures it, the results file that it is made of."""
 
@@ -215,6 +218,47 @@ def joint_columns(means: Mapping[int, float]) -> int:
             break
         best = columns
     return best
+
+
+def faults(result: Row) -> str:
+    """Return how many planted faults the tests caught, and in how many seconds."""
+    rows = [
+        [room, str(one["planted"]), str(one["caught"]), f"{one['median_seconds']:g}", f"{one['most_seconds']:g}"]
+        for room, one in result["rooms"].items()
+    ]
+    rows.append(["all", *(f"{result[key]:g}" for key in ("planted", "caught", "median_seconds", "most_seconds"))])
+    table = lines(["list of faults", "planted", "caught", "median seconds", "most seconds"], rows)
+    unseen = result.get("unseen")
+    if unseen is None:
+        return table
+    return table + (
+        f"\n\nA reviewer who had not seen the tests planted {unseen['planted']} further faults; the tests caught "
+        f"{unseen['caught']} of them."
+    )
+
+
+def mutants(result: Row) -> str:
+    """Return how many random changes of the numeric kernels no unit test noticed."""
+    keys = ("drawn", "survived_before", "survived_after")
+    rows = [[room, *(str(one[key]) for key in keys)] for room, one in result["rooms"].items()]
+    rows.append(["all", *(str(result[key]) for key in keys)])
+    return lines(["kernels", "random changes", "unnoticed before", "unnoticed after"], rows)
+
+
+def costs_of_tests(result: Row) -> str:
+    """Return what the tests cost, before they were split into two sets and after."""
+    kinds = [("before", result["before"])] if "before" in result else []
+    kinds.append(("after", result["after"]))
+    rows = []
+    for what in ("collecting", "make test", "make test-deep"):
+        rows.append([what, *(f"{one[what]['wall_seconds']:g} ({one[what]['cpu_seconds']:g})" for _, one in kinds)])
+    for change, seconds in result["after"]["make quick"].items():
+        blank = ["-"] * (len(kinds) - 1)
+        rows.append([f"make quick, {change}", *blank, f"{seconds['wall_seconds']:g} ({seconds['cpu_seconds']:g})"])
+    for what, key in (("test functions", "test_functions"), ("cases of make test", "cases_of_make_test")):
+        rows.append([what, *(f"{one[key]:,}" for _, one in kinds)])
+    rows.append(["lines that make test runs, %", *(f"{one['coverage_percent']:g}" for _, one in kinds)])
+    return lines(["seconds (CPU seconds)", *(name for name, _ in kinds)], rows)
 
 
 def crossover(result: Row) -> str:
@@ -335,6 +379,22 @@ PARTS = {
         "column, as wider tables have it.",
     ),
     "Orders between columns": ("stays", stays, "Stays in a hospital, simulated."),
+    "Planted faults": (
+        "faults",
+        faults,
+        "Each fault is a small mistake in one file, planted alone; the tests that it names run first, then all others.",
+    ),
+    "Random changes": (
+        "mutants",
+        mutants,
+        "Changes that mutmut makes of random statements, before and after tests were added for those that went "
+        "unnoticed; [the file](../benchmarks/results/mutants.json) gives a reason for each that is left.",
+    ),
+    "What the tests cost": (
+        "test-costs",
+        costs_of_tests,
+        "On two cores, installation excluded; `make test-deep` was `make test-slow` before.",
+    ),
 }
 """Results that have no page of their own: title, file, table, and what it is about."""
 

@@ -66,6 +66,7 @@ def test_the_local_page_names_them(answers):
         "answers",
         "",
         answers / "answers.release",
+        release_stays=True,
     )
     check_words(LocalCommands().spend(order).warnings[0])
 

@@ -400,8 +400,8 @@ def an_archive_without_a_book(path: Path, canary: str, rows: int) -> None:
 
 def visible(error: BaseException) -> tuple[str, str, str]:
     """Return the kind and the words of an error, and all that Python would print of what hangs on it."""
-    hanging = [getattr(error, "__notes__", None), error.__cause__, None if error.__suppress_context__ else 1]
-    assert hanging[:2] == [None, None]
+    assert getattr(error, "__notes__", []) in ([], ["Nothing was spent."]), "a fit says what it has cost"
+    assert error.__cause__ is None
     assert error.__suppress_context__ or error.__context__ is None
     return type(error).__name__, str(error), repr(error.args)
 

@@ -71,7 +71,7 @@ def is_stream(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-class Part:
+class PartialFile:
     """A file that is being written beside its place. It did not exist before, and no link was followed to make it."""
 
     def __init__(self, path: Path) -> None:
@@ -95,24 +95,24 @@ def _open_no_link(path: str, flags: int) -> int:
 
 
 @contextmanager
-def part_beside(path: Path) -> Iterator[Part]:
+def part_beside(path: Path) -> Iterator[PartialFile]:
     """Give a new file beside a file's place, to write it there before `put`; what is left of it goes.
 
     Of a pipe or a device the part lies in a folder of its own that nobody else may read.
     """
     if is_stream(path):
-        with tempfile.TemporaryDirectory() as folder, closing(Part(Path(folder) / path.name)) as part:
+        with tempfile.TemporaryDirectory() as folder, closing(PartialFile(Path(folder) / path.name)) as part:
             yield part
         return
     place = _unused(_target(path), "part")
     try:
-        with closing(Part(place)) as part:
+        with closing(PartialFile(place)) as part:
             yield part
     finally:
         place.unlink(missing_ok=True)
 
 
-def put(part: Part, path: Path) -> None:
+def put(part: PartialFile, path: Path) -> None:
     """Put a file that is complete in its place: renamed, so that there is the old one or the new one, never a half."""
     if is_stream(path):
         with part.path.open("rb") as file, path.open("wb") as stream:

@@ -162,9 +162,9 @@ def test_a_broken_schema(refused, folder):
     refused(FIT, 3, "people.toml")
 
 
-@pytest.mark.parametrize("count", [20_000, pytest.param(10**6, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("count", [20_000, pytest.param(100_000, marks=pytest.mark.deep)])
 def test_many_categories(call, folder, count):
-    """A million categories mean little, but are no reason to fail: a plan of one tree says what to do."""
+    """As many categories as a schema file can hold mean little, but are no reason to fail: a plan says what to do."""
     values = ",".join(f'"{i:x}"' for i in range(count))
     change(folder, 'values = ["F", "M"]', f"values = [{values}]")
     arguments = ["plan", "--schema", "people.toml", *PROMISE, "--rows", "5000", "--json"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from privmeasure.outputs import Part, check_place, part_beside, part_folder, put, put_folder
+from privmeasure.outputs import PartialFile, check_place, part_beside, part_folder, put, put_folder
 
 
 def write(part, content):
@@ -130,7 +130,7 @@ def test_a_part_is_a_new_file_and_no_link_is_followed(tmp_path, there):
             victim.write_text("theirs")
         place.symlink_to(victim)
     with pytest.raises(FileExistsError):
-        Part(place)
+        PartialFile(place)
     assert place.is_symlink() == (there != "file")
     assert victim.exists() == (there == "link")
     if there != "link to nothing":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 PREFIX = "privmeasure-page-"
 """How the names of the folders begin, in the system's folder for temporary files."""
-LOCK = "lock"
+LOCK_FILE = "lock"
 RELEASES = "*.release"
 
 if sys.platform == "win32":
@@ -40,7 +40,7 @@ def visit_folder() -> Iterator[Path]:
         descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             _take(descriptor)
-            new.rename(folder / LOCK)  # it is held from the moment it has this name
+            new.rename(folder / LOCK_FILE)  # it is held from the moment it has this name
             yield folder
         finally:
             os.close(descriptor)
@@ -60,7 +60,7 @@ def _delete(folder: Path) -> list[Path]:
     status = folder.lstat()
     if folder.is_symlink() or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
         return []
-    descriptor = os.open(folder / LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     try:
         _take(descriptor)  # or raise OSError: the page lives
         kept = sorted(folder.glob(f"*/{RELEASES}"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LAST_COLUMN = 1 << 14
 """Columns of a sheet, by the format. A row with a cell that is said to lie beyond them cannot be read."""
-UNREADABLE = object()
+UNREADABLE_CELL = object()
 """Stands for the value of a cell that cannot be read, in a column that is known."""
 Row = tuple[str | None, tuple[Any, ...] | None]
 """The number that a row has in the file, if any, and its cells; None if the column of a cell is not known."""
@@ -42,7 +42,7 @@ class SheetTable(DiskFile):
         super().__init__(path)
         with self._rows() as rows:
             number, header = next(rows, (None, ()))
-        if header is None or UNREADABLE in header:
+        if header is None or UNREADABLE_CELL in header:
             raise self._broken()
         names = [cell_text(cell) for cell in header] if number in (None, "1") else []
         while names and names[-1] is None:
@@ -152,7 +152,7 @@ def _rows_of(sheet: Any) -> Generator[Row]:
             try:
                 value = super().parse_cell(cell)["value"]
             except Exception:  # of a value that is none: this cell is missing, and no other
-                value = UNREADABLE
+                value = UNREADABLE_CELL
             self.col_counter = column
             return column, value
 
@@ -177,7 +177,7 @@ def cell_text(cell: Any) -> str | None:
         >>> cell_text(3.0), cell_text(0.1), cell_text(True), cell_text(datetime(2020, 1, 31)), cell_text("=x")
         ('3', '0.1', 'true', '2020-01-31', '=x')
     """
-    if cell is None or cell is UNREADABLE:
+    if cell is None or cell is UNREADABLE_CELL:
         return None
     if isinstance(cell, str):
         return cell

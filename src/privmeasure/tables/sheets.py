@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from privmeasure.errors import ArgumentError
 from privmeasure.extras import how_to_install
-from privmeasure.outputs import Part
+from privmeasure.outputs import PartialFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ def library() -> Any:
 class SheetSink:
     """A sheet that takes tables one after the other, and is written when it is closed."""
 
-    def __init__(self, part: Part, first: "pa.Table") -> None:
+    def __init__(self, part: PartialFile, first: "pa.Table") -> None:
         """Begin with the names of the columns."""
         self._openpyxl, self._part, self._rows = library(), part, 0
         self._book = self._openpyxl.Workbook(write_only=True)

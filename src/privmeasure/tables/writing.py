@@ -15,7 +15,7 @@ from privmeasure.compiled import MOST_PLAIN
 from privmeasure.errors import ArgumentError
 from privmeasure.outputs import (
     TAKEN,
-    Part,
+    PartialFile,
     check_folder,
     check_place,
     is_stream,
@@ -185,7 +185,7 @@ class _Sink(Protocol):
     def close(self) -> None: ...
 
 
-def _sink(path: Path, part: Part, first: "pa.Table", form: TextForm) -> _Sink:
+def _sink(path: Path, part: PartialFile, first: "pa.Table", form: TextForm) -> _Sink:
     kind = kind_of(path)
     if kind == "csv":
         return _TextSink(path, part, first, form)
@@ -197,7 +197,7 @@ def _sink(path: Path, part: Part, first: "pa.Table", form: TextForm) -> _Sink:
 class _ParquetSink:
     """A Parquet file."""
 
-    def __init__(self, part: Part, first: "pa.Table") -> None:
+    def __init__(self, part: PartialFile, first: "pa.Table") -> None:
         import pyarrow as pa
 
         first = _with(first, unroll)
@@ -219,7 +219,7 @@ class _ParquetSink:
 class _FeatherSink:
     """A Feather file."""
 
-    def __init__(self, part: Part, first: "pa.Table") -> None:
+    def __init__(self, part: PartialFile, first: "pa.Table") -> None:
         import pyarrow as pa
 
         self._file, schema = pa.PythonFile(part.open(), "w"), _with(first, unroll).schema
@@ -255,7 +255,7 @@ def _repeats(column: "pa.ChunkedArray") -> bool:
 class _TextSink:
     """A text file, perhaps compressed."""
 
-    def __init__(self, path: Path, part: Part, first: "pa.Table", form: TextForm) -> None:
+    def __init__(self, path: Path, part: PartialFile, first: "pa.Table", form: TextForm) -> None:
         import pyarrow as pa
 
         stem, suffix = suffixes(path)

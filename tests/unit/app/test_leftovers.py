@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from privmeasure.app.leftovers import LOCK, PREFIX, delete_left, visit_folder
+from privmeasure.app.leftovers import LOCK_FILE, PREFIX, delete_left, visit_folder
 
 PAGE = """
 import sys
@@ -78,7 +78,7 @@ def test_a_folder_of_a_visit_is_locked_from_when_it_has_a_lock(temporary, monkey
 
     monkeypatch.setattr(Path, "rename", renamed)
     with visit_folder() as folder:
-        assert seen == [folder / LOCK]
+        assert seen == [folder / LOCK_FILE]
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert delete_left() == []
         assert folder.is_dir()
@@ -91,12 +91,12 @@ def test_what_is_not_of_a_page_stays(temporary, monkeypatch):
     for folder in (elsewhere, temporary / f"{PREFIX}locked", temporary / "privmeasure-rows"):
         (folder / "1").mkdir(parents=True)
         (folder / "1" / "table.csv").write_text("private")
-        (folder / LOCK).touch()
+        (folder / LOCK_FILE).touch()
     (temporary / f"{PREFIX}empty").mkdir()
     (temporary / f"{PREFIX}file").touch()
     (temporary / f"{PREFIX}link").symlink_to(elsewhere)
     (temporary / f"{PREFIX}another").mkdir()
-    (temporary / f"{PREFIX}another" / LOCK).symlink_to(elsewhere / LOCK)
+    (temporary / f"{PREFIX}another" / LOCK_FILE).symlink_to(elsewhere / LOCK_FILE)
     real = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: real + 1)
     before = sorted(temporary.rglob("*"))

@@ -32,6 +32,10 @@ def evaluate(
 ) -> Fidelity:
     """Compare a synthetic table, or a release, with the real one. CONFIDENTIAL: the figures depend on the real rows.
 
+    The result has common values, missing values, means, quantiles and distinct values of every column
+    (`differences`, the largest first), and distances of columns, pairs and rows, each beside its sampling baseline:
+    the score of a resample of the real table. `print` shows the largest, `to_json` returns all of them.
+
     Tables are dataframes of pandas, polars or pyarrow, or paths of files; how text files are written is said as `fit`
     takes it. A release is sampled, and brings its schema; columns that have no data, or are derived, are not compared
     and need not be there. All real rows are compared, also where the schema names a person and a release is about at
@@ -43,6 +47,9 @@ def evaluate(
         >>> found = pm.evaluate(people, people, pm.Schema({"age": pm.Integer(0, 120)}))
         >>> found.w1.value, found.columns[0].name
         (0.0, 'age')
+        >>> other = people.replace(31, 33)
+        >>> print(pm.evaluate(people, other, pm.Schema({"age": pm.Integer(0, 120)})).largest[0])
+        age: 31 in 33.3 % of the real rows, in 0.0 % of the synthetic ones
     """
     if schema is None and isinstance(synthetic, TableRelease):
         schema = synthetic.schema
@@ -51,9 +58,8 @@ def evaluate(
     if isinstance(synthetic, TableRelease):
         synthetic = synthetic.sample(seed=seed)
     form = TextForm(delimiter, decimal, encoding, newlines_in_cells)
-    names = [name for title, column in schema.data.items() for name in column.sources(title)[: column.domain.width]]
     rows, others = _points(real, schema, form, "real"), _points(synthetic, schema, form, "synthetic")
-    return fidelity(rows, others, schema.domain, names=names, seed=seed, person=schema.person)
+    return fidelity(rows, others, schema, seed=seed)
 
 
 def _points(data: Any, schema: Schema, form: TextForm, told: str) -> Points:

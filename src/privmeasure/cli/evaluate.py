@@ -32,10 +32,13 @@ def evaluate(
 ) -> None:
     """Compare a synthetic table, or a release, with the real one. CONFIDENTIAL: the figures depend on the real rows.
 
-    W1 is how far values have to move, as a share of the column's range; total variation is the share of rows in a
-    wrong bin, by column and by pair. The floor is what a resample of the real table would score: no table can be
-    expected to be better. `--html` adds a page with overlays, pairs side by side, W1 beside what was guaranteed,
-    certified and estimated (from --runs), correlations and scores; its name, too, says CONFIDENTIAL.
+    The largest differences come first, one sentence each: common values, missing values, mean, quantiles and
+    distinct values of each column, and the most frequent number within each category. `--json` and `--html` have all.
+    W1 is the mean distance that values must move, as a share of the column's range; total variation is the share of
+    rows in a wrong bin, by column and by pair. Sampling baseline: the score of a resample of the real table; no table
+    can be expected to be better, and only differences well above it are listed. `--html` adds a page with overlays,
+    pairs side by side, W1 beside what was guaranteed, certified and estimated (from --runs), correlations and scores;
+    its name, too, says CONFIDENTIAL.
 
     Examples:
 
@@ -66,7 +69,7 @@ def evaluate(
             if release is None
             else declared.encode(release.sample(seed=seed).combine_chunks())
         )
-        found = fidelity(real, other, declared.domain, names=names_of(declared), seed=seed, person=declared.person)
+        found = fidelity(real, other, declared, seed=seed)
     if page is not None:
         from privmeasure.report.confidential import comparison_page
 
@@ -98,19 +101,20 @@ def _page_place(html: Path, *, overwrite: bool, beside: list[Path | None]) -> Pa
     return place
 
 
-def names_of(schema: Any) -> list[str]:
-    """Return a name for every column of points: a place has two."""
-    return [name for title, column in schema.data.items() for name in column.sources(title)[: column.domain.width]]
-
-
 def _show(found: Any) -> None:
-    figures = [("mean W1 of the columns", found.w1), ("mean total variation, columns", found.one_way)]
-    if found.two_way is not None:
-        figures.append(("mean total variation, pairs", found.two_way))
-    figures.append(("sliced W1", found.sliced))
-    rows = [[name, f"{figure.value:.4f}", f"{figure.floor:.4f}"] for name, figure in figures]
-    terminal.table("\nThe whole table", ["distance", "value", "floor"], rows)
-    heads = ["column", "W1", "floor", "total variation", "floor"]
+    from privmeasure.metrics.fidelity import NO_DIFFERENCE
+
+    rows = [[str(one), *one.shown[2:]] for one in found.largest]
+    left = sum(one.above_baseline for one in found.differences) - len(rows)
+    if rows:
+        terminal.table("\nWhat differs most", ["in words", "difference", "baseline"], rows)
+    else:
+        print(f"\n{NO_DIFFERENCE}")
+    if left:
+        print(f"{left:,} more differences are above the baseline: --json and --html list them.\n")
+    rows = [[name, f"{figure.value:.4f}", f"{figure.floor:.4f}"] for name, figure in found.figures]
+    terminal.table("The whole table", ["figure", "value", "baseline"], rows)
+    heads = ["column", "W1", "baseline", "total variation", "baseline"]
     rows = [
         [c.name, *(f"{v:.4f}" for v in (c.w1.value, c.w1.floor, c.variation.value, c.variation.floor))]
         for c in found.columns
@@ -119,4 +123,4 @@ def _show(found: Any) -> None:
     worst = sorted(found.pairs, key=lambda pair: -pair.variation.value)[:10]
     rows = [[p.first, p.second, f"{p.variation.value:.4f}", f"{p.variation.floor:.4f}"] for p in worst]
     if rows:
-        terminal.table("The pairs that differ most", ["column", "column", "total variation", "floor"], rows)
+        terminal.table("The pairs that differ most", ["column", "column", "total variation", "baseline"], rows)

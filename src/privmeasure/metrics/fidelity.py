@@ -4,8 +4,11 @@
 order; a circle is cut open where it begins. Missing is an extra value: one more category, or a number that lies one
 whole range below the lowest. Weights do not count here.
 
-**Floors.** Even a table drawn from the real one, with replacement, is not at distance 0. Beside each figure stands what
-such a resample gives, so that nobody reads noise as error.
+**Sampling baseline.** Even a table drawn from the real one, with replacement, is not at distance 0. Beside each figure
+stands what such a resample scores (`floor` in code and JSON), so that noise is not read as error.
+
+**Values.** Distances over bins cannot see that a common value is lost, so the values themselves are compared as well:
+`metrics/values`.
 """
 
 from collections.abc import Sequence
@@ -30,14 +33,21 @@ from privmeasure.domains import (
     Sphere,
 )
 from privmeasure.errors import ArgumentError
+from privmeasure.metrics.values import Difference, compare_values, largest
 from privmeasure.metrics.wasserstein import sliced_wasserstein
 from privmeasure.notebook import html_table
+from privmeasure.tables.schema import Schema
+from privmeasure.tables.variables import variables
 from privmeasure.transport.line import line_wasserstein
 
 COLUMN_BINS = 32
 """Equal bins of a column of numbers, for total variation."""
 DENSE_PAIRS = 1 << 22
 """Pairs of bins up to which a table of pairs is one array."""
+MAX_LISTED = 10
+"""Differences that a text lists; JSON and pages have all of them."""
+NO_DIFFERENCE = "No value, mean or quantile differs by more than resamples of the real rows do."
+"""What a text has where nothing is listed."""
 REAL_TABLE_STAMP = "CONFIDENTIAL: computed from the real table, not differentially private. Do not publish."
 
 BinCodes = NDArray[np.int64]
@@ -76,6 +86,10 @@ class Fidelity:
     columns: tuple[ColumnFidelity, ...]
     pairs: tuple[PairFidelity, ...]
     sliced: Figure
+    differences: tuple[Difference, ...]
+    """All values, means, quantiles and so on that were compared, the largest difference first."""
+    common_values: Figure | None = None
+    """Half the sum of the differences of the shares of common values, mean over the columns that have any."""
     person: str | None = None
     """The column that says whose row it is, if the schema names one: guarantees are about other rows then."""
 
@@ -105,27 +119,39 @@ class Fidelity:
         return _mean([pair.variation for pair in self.pairs]) if self.pairs else None
 
     def __str__(self) -> str:
-        """Say the figures, with the stamp."""
-        lines = [f"{name:<32} {figure.value:<8.4f} floor {figure.floor:.4f}" for name, figure in self._figures()]
-        return "\n".join([REAL_TABLE_STAMP, *lines, f"Compared with {self.compared_with}."])
+        """Return the largest differences and the distances, with the stamp."""
+        lines = [f"{name:<32} {figure.value:<8.4f} baseline {figure.floor:.4f}" for name, figure in self.figures]
+        listed = [f"{one} (difference {one.shown[2]}, baseline {one.shown[3]})" for one in self.largest]
+        listed = listed or [NO_DIFFERENCE]
+        return "\n".join([REAL_TABLE_STAMP, *listed, *lines, f"Compared with {self.compared_with}."])
 
-    def _figures(self) -> list[tuple[str, Figure]]:
+    @property
+    def largest(self) -> list[Difference]:
+        """The largest differences that are above the baseline, at most three of one column: what a text lists."""
+        return largest(self.differences, MAX_LISTED)
+
+    @property
+    def figures(self) -> list[tuple[str, Figure]]:
+        """The figures of the whole table, by name."""
         whole = [("mean W1 of the columns", self.w1), ("mean total variation, columns", self.one_way)]
         pairs = [] if self.two_way is None else [("mean total variation, pairs", self.two_way)]
-        return [*whole, *pairs, ("sliced W1", self.sliced)]
+        common = [] if self.common_values is None else [("common values", self.common_values)]
+        return [*common, *whole, *pairs, ("sliced W1", self.sliced)]
 
     def _repr_html_(self) -> str:
         """Show the figures in a notebook, with the stamp."""
-        whole = [[name, f"{figure.value:.4f}", f"{figure.floor:.4f}"] for name, figure in self._figures()]
+        whole = [[name, f"{figure.value:.4f}", f"{figure.floor:.4f}"] for name, figure in self.figures]
         columns = [
             [c.name, *(f"{v:.4f}" for v in (c.w1.value, c.w1.floor, c.variation.value, c.variation.floor))]
             for c in self.columns
         ]
-        heads = ["column", "W1", "floor", "total variation", "floor"]
-        about = f"Compared with {self.compared_with}."
-        return html_table(whole, heads=["distance", "value", "floor"], title=REAL_TABLE_STAMP) + html_table(
-            columns, heads=heads, title=about
-        )
+        listed = [[str(one), *one.shown[2:]] for one in self.largest] or [[NO_DIFFERENCE, "", ""]]
+        heads = ["column", "W1", "baseline", "total variation", "baseline"]
+        return "".join([
+            html_table(listed, heads=["what differs most", "difference", "baseline"], title=REAL_TABLE_STAMP),
+            html_table(whole, heads=["figure", "value", "baseline"]),
+            html_table(columns, heads=heads, title=f"Compared with {self.compared_with}."),
+        ])  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value that begins with its stamp."""
@@ -136,6 +162,8 @@ class Fidelity:
             "one_way": asdict(self.one_way),
             "two_way": asdict(self.two_way) if self.two_way else None,
             "sliced_w1": asdict(self.sliced),
+            "common_values": asdict(self.common_values) if self.common_values else None,
+            "differences": [difference.to_json() for difference in self.differences],
             "columns": [asdict(column) for column in self.columns],
             "pairs": [asdict(pair) for pair in self.pairs],
         }
@@ -144,21 +172,22 @@ class Fidelity:
 def fidelity(
     real: Points,
     synthetic: Points,
-    domain: Domain,
+    space: Schema | Domain,
     *,
     names: Sequence[str] | None = None,
     directions: int = 200,
     samples: int = 50_000,
     seed: int = 0,
-    person: str | None = None,
 ) -> Fidelity:
-    """Compare two tables as points of one domain. CONFIDENTIAL: the result depends on the real rows.
+    """Compare two tables as points of one schema or domain. CONFIDENTIAL: the result depends on the real rows.
 
     - W1 of each column: exact, on all rows.
     - Total variation: half the sum of |p - q| over 32 equal bins of a number, or over categories; of columns, of pairs.
     - Sliced W1: the mean over random directions, on up to `samples` rows.
+    - Values, as they are written: see `metrics/values`. Columns of a schema have units; points of a domain are numbers.
 
-    `person` is named in what is said of the figures, where rows of one person were left out of a release.
+    A schema brings the names of its columns, and the column of persons: then the result says that a release is about
+    some of the real rows.
 
     Guarantee:  0 for equal tables; every figure but the sliced one is at most 2 (a missing value for a highest one)
 
@@ -171,8 +200,8 @@ def fidelity(
         >>> round(fidelity(real, real / 2, Box([(0, 1), (0, 1)])).w1.value, 2)
         0.25
     """
-    axes = _axes(domain)
-    titles = [f"column {i}" for i in range(len(axes))] if names is None else list(names)
+    axes = _axes(space.domain if isinstance(space, Schema) else space)
+    titles = list(names) if names is not None else _titles(space, len(axes))
     for name, points in (("real", real), ("synthetic", synthetic)):
         if points.ndim != 2 or points.shape[1] != len(axes) or len(points) == 0:
             raise ArgumentError(f"{name} must be at least one row of {len(axes)} columns, as the domain has.")
@@ -194,7 +223,14 @@ def fidelity(
         PairFidelity(titles[i], titles[j], Figure(*(_joint_variation(bins[0], o, i, j, axes) for o in bins[1:])))
         for i, j in combinations(range(len(axes)), 2)
     )
-    return Fidelity(columns, pairs, _sliced(places, directions, samples, seed), person)
+    sliced = _sliced(places, directions, samples, seed)
+    known = variables(space)
+    if not isinstance(space, Schema):
+        known = [replace(v, name=titles[v.places.start]) for v in known]
+    values = compare_values(real, synthetic, known, seed=seed)
+    common = None if values.common is None else Figure(*values.common)
+    person = space.person if isinstance(space, Schema) else None
+    return Fidelity(columns, pairs, sliced, values.differences, common, person)
 
 
 # ------------------------------------------------------------------------------------------------------------- parts
@@ -228,6 +264,13 @@ class _Axis:
             share = (np.where(missing, self.low, values) - self.low) / (self.high - self.low)
             code = np.clip(np.floor(share * COLUMN_BINS), 0, COLUMN_BINS - 1)
         return np.where(missing & self.nullable, self.bins - 1, code).astype(np.int64)
+
+
+def _titles(space: Schema | Domain, count: int) -> list[str]:
+    """Return a name for every coordinate of points: a place has two."""
+    if not isinstance(space, Schema):
+        return [f"column {i}" for i in range(count)]
+    return [name for title, column in space.data.items() for name in column.sources(title)[: column.domain.width]]
 
 
 def _axes(domain: Domain) -> list[_Axis]:

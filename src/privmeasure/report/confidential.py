@@ -12,8 +12,9 @@ import numpy as np
 
 from privmeasure.domains import Floats, Points
 from privmeasure.metrics.answers import correlations, linear_scores
-from privmeasure.metrics.fidelity import REAL_TABLE_STAMP, Fidelity
+from privmeasure.metrics.fidelity import NO_DIFFERENCE, REAL_TABLE_STAMP, Fidelity
 from privmeasure.metrics.nearness import joined, rows_apart, share_of_range
+from privmeasure.metrics.values import Difference
 from privmeasure.releases.bands import TypicalError
 from privmeasure.report import distributions, heat, promises
 from privmeasure.report.canvas import FAINT, INK, percent, styled
@@ -71,14 +72,17 @@ def comparison_page(
         lead="For the owner of the data alone. The figures and pictures were computed from the real rows, without any "
         "noise: whoever sees them may learn of single people.",
         contents=_contents(has_pairs=bool(pairs), has_correlations=len(numeric) > 1),
+        largest=[[str(one), *one.shown[2:]] for one in found.largest],
+        no_difference=NO_DIFFERENCE,
+        value_rows=[[one.column, one.name, *one.shown] for one in _by_column(seen, found)],
         whole_rows=_whole(real, synthetic, halves, schema, found, release, seed=seed),
         errors=album.add(
             _errors_picture([v.name for v in seen], moved, floors, promised),
-            "W1 between real and synthetic, column by column, as a share of its range, beside its floor and what was "
+            "W1 between real and synthetic, column by column, as a share of its range, with its baseline and what was "
             "promised or estimated without the data.",
             "; ".join(f"{v.name}: {percent(w)} of its range" for v, w in list(zip(seen, moved, strict=True))[:12]),
         ),
-        column_heads=["column", "found", "floor: two halves", "guaranteed", "certified", "typical"],
+        column_heads=["column", "found", "baseline: two halves", "guaranteed", "certified", "typical"],
         column_rows=[_column_row(*line) for line in zip(seen, moved, floors, promised, strict=True)],
         columns=[_column(album, v, real, synthetic) for v in seen[:MOST_PICTURED]],
         columns_left=f"And {len(seen) - MOST_PICTURED} more columns, in the tables."
@@ -96,9 +100,15 @@ def comparison_page(
 
 
 def _contents(*, has_pairs: bool, has_correlations: bool) -> list[tuple[str, str]]:
-    contents = [("whole", "Whole table"), ("distances", "Distances"), ("columns", "Columns")]
+    contents = [("values", "Values"), ("whole", "Whole table"), ("distances", "Distances"), ("columns", "Columns")]
     contents += [("pairs", "Pairs")] * has_pairs + [("correlations", "Correlations")] * has_correlations
-    return [*contents, ("scores", "Scores")]
+    return [*contents, ("scores", "Scores"), ("figures", "All figures")]
+
+
+def _by_column(seen: Sequence[Variable], found: Fidelity) -> list[Difference]:
+    """Return all figures in the order of the columns, those of whole columns before those within categories."""
+    order = {v.name: i for i, v in enumerate(seen)}
+    return sorted(found.differences, key=lambda one: (order[one.column], one.within is not None, one.within or ()))
 
 
 def _moved(space: Any, x: Points, y: Points) -> float:
@@ -123,10 +133,7 @@ def _whole(
     *,
     seed: int,
 ) -> list[list[str]]:
-    figures = [("mean W1 of the columns", found.w1), ("mean total variation, columns", found.one_way)]
-    figures += [] if found.two_way is None else [("mean total variation, pairs", found.two_way)]
-    figures += [("sliced W1", found.sliced)]
-    rows = [[name, f"{f.value:.4f}", f"{f.floor:.4f}", "a resample of the real rows"] for name, f in figures]
+    rows = [[name, f"{f.value:.4f}", f"{f.floor:.4f}", "a resample of the real rows"] for name, f in found.figures]
     domain = schema.domain
     if domain.width <= 3 and len(halves[0]):
         value, floor = share_of_range(real, synthetic, domain), share_of_range(*halves, domain)
@@ -161,7 +168,7 @@ def _errors_picture(
     *,
     ax: Any = None,
 ) -> Any:
-    """Draw the distances that were found beside floors and promises."""
+    """Draw the distances that were found, with baselines and with what was promised."""
     known = [
         promises.ColumnPromise(name, "", 1.0, None, None, None) if p is None else p
         for name, p in zip(names, promised, strict=True)
@@ -171,7 +178,7 @@ def _errors_picture(
         at = np.arange(min(len(names), promises.MOST_LINES))
         shares = [100 * np.maximum(np.nan_to_num(own[: len(at)]), 1e-6) for own in (np.array(moved), np.array(floors))]
         ax.scatter(shares[0], at, color=INK, marker="X", s=26, zorder=4, label="found")
-        ax.scatter(shares[1], at, facecolor="none", edgecolor=FAINT, marker="s", s=26, label="floor")
+        ax.scatter(shares[1], at, facecolor="none", edgecolor=FAINT, marker="s", s=26, label="baseline")
         least = min([s for own in shares for s in own if s > 1e-3] or [0.1])
         ax.set_xlim(min(ax.get_xlim()[0], least / 2), 100)
         ticks = [t for t in (0.001, 0.01, 0.1, 1, 10, 100) if t >= ax.get_xlim()[0]]
@@ -195,7 +202,7 @@ def _column(album: Album, v: Variable, real: Points, synthetic: Points) -> dict[
 
 
 PairFigures = tuple[Variable, Variable, float, float, float, float]
-"""Two variables, their W1 and its floor, their total variation and its floor."""
+"""Two variables, their W1 and its baseline, their total variation and its baseline."""
 
 
 def _pairs(

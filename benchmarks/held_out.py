@@ -49,6 +49,8 @@ CURVE = (0.1, 0.3, 1, 3, 10, 50)
 """From where noise hides nearly all to where there is hardly any: what is left then is what the model cannot say."""
 ERRORS = ("tv1", "tv2", "tv3", "column_w1", "sliced", "w1_excess")
 METRICS = (*ERRORS, "cpu_seconds")
+SHOWN = (*METRICS, "common_values")
+"""What tables of our runs show. Common values have no ratio: they may be 0, and kept runs of rivals lack them."""
 BARS = {
     0.1: dict(zip(ERRORS, (1.12, 1.1, 1.1, 1.1, 1.05, 1.08), strict=True)),
     1: dict(zip(ERRORS, (1.0, 0.92, 0.95, 0.8, 0.7, 0.7), strict=True)),
@@ -188,7 +190,7 @@ def mean(rows: list[Row], metric: str) -> float:
 
 def means(rows: list[Row], *keys: str) -> dict[tuple[Any, ...], dict[str, float]]:
     """Return the means over the seeds of what all runs have."""
-    names = [name for name in (*METRICS, *downstream.METHODS) if all(name in row for row in rows)]
+    names = [name for name in (*SHOWN, *downstream.METHODS) if all(name in row for row in rows)]
     return {key: {name: mean(found, name) for name in names} for key, found in groups(rows, *keys).items()}
 
 
@@ -199,7 +201,7 @@ def best_rivals(rows: list[Row]) -> dict[tuple[Any, ...], dict[str, float]]:
     for (name, epsilon, *_), found in means(complete, "table", "epsilon", "rival", "method").items():
         so_far = best.setdefault((name, epsilon), dict(found))
         for metric, value in found.items():
-            so_far[metric] = (max if metric in downstream.METHODS else min)(so_far[metric], value)
+            so_far[metric] = (max if metric in downstream.METHODS else min)(so_far.get(metric, value), value)
     return best
 
 
@@ -323,9 +325,9 @@ def against(rows: list[Row], others: list[Row]) -> str:
 
 
 def changes(pairs: list[Row]) -> Row:
-    """Return how errors and scores of some runs differ from those of the others."""
+    """Return how errors, common values and scores of some runs differ from those of the others."""
     line: Row = {"runs": len(pairs)}
-    for name in (*ERRORS, *downstream.METHODS):
+    for name in (*ERRORS, "common_values", *downstream.METHODS):
         if not all(name in pair and name in pair["other"] for pair in pairs):
             continue
         if name in ERRORS:

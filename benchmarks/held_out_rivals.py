@@ -32,7 +32,18 @@ RESULT = record.RESULTS / "held-out-rivals.json"
 LIMIT = 30 * 60
 EPSILONS = (1, 0.1, 4)
 HALVES = {"open": tables.OPEN, "held-out": tables.HELD_OUT, "large": tables.LARGE}
-SHOWN = ("tv1", "tv2", "tv3", "column_w1", "sliced", "w1_excess", *downstream.METHODS, "cpu_seconds", "peak_mb")
+SHOWN = (
+    "tv1",
+    "tv2",
+    "tv3",
+    "column_w1",
+    "common_values",
+    "sliced",
+    "w1_excess",
+    *downstream.METHODS,
+    "cpu_seconds",
+    "peak_mb",
+)
 
 
 def plan() -> Iterator[dict[str, Any]]:

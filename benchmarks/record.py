@@ -155,9 +155,10 @@ def read(name: str) -> dict[str, Any] | None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return rows as an aligned text table."""
-    names = list(rows[0])
-    cells = [[f"{row[name]:.4g}" if isinstance(row[name], float) else str(row[name]) for name in names] for row in rows]
+    """Return rows as an aligned text table; "-" stands for what a row does not have."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    found = [[row.get(name, "-") for name in names] for row in rows]
+    cells = [[f"{value:.4g}" if isinstance(value, float) else str(value) for value in row] for row in found]
     widths = [max(len(name), *(len(row[i]) for row in cells)) for i, name in enumerate(names)]
     lines = ["  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True))]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]

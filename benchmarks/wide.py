@@ -27,6 +27,8 @@ from rivals.job import peak
 EPSILONS = (0.1, 1, 4)
 SEEDS = (0, 1, 2)
 METRICS = ("tv1", "tv2", "column_w1", "sliced", "w1_excess", "cpu_seconds")
+SHOWN = (*METRICS, "common_values")
+"""Means of runs. Common values have no ratio: they may be 0, and kept runs do not have them."""
 DRAWN = {"tv2": "2-way total variation", "sliced": "sliced W1", "w1_excess": "excess W1"}
 AT_EVERY_EPSILON = ("sliced", "w1_excess")
 BARS = {"tv1": 2.0, "tv2": 1.25, "column_w1": 0.5, "sliced": 1.0, "w1_excess": 1.0, "cpu_seconds": 1 / 50}
@@ -86,7 +88,10 @@ def means(rows: list[dict[str, Any]], *keys: str) -> dict[tuple[Any, ...], dict[
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    return {group: {metric: mean(found, metric) for metric in METRICS} for group, found in groups.items()}
+    return {
+        group: {metric: mean(found, metric) for metric in SHOWN if all(metric in row for row in found)}
+        for group, found in groups.items()
+    }
 
 
 def mean(rows: list[dict[str, Any]], metric: str) -> float:

@@ -139,7 +139,7 @@ def keep(rows: list[dict[str, Any]], floors: dict[str, Any]) -> None:
     record.save("wide-rivals", settings=settings, floors=floors, rows=rows)
 
 
-SHOWN = ("tv1", "tv2", "column_w1", "sliced", "w1", "w1_excess", "cpu_seconds", "peak_mb")
+SHOWN = ("tv1", "tv2", "column_w1", "common_values", "sliced", "w1", "w1_excess", "cpu_seconds", "peak_mb")
 
 
 def summary(rows: list[dict[str, Any]], names: tuple[str, ...] = SHOWN) -> str:
@@ -152,7 +152,7 @@ def summary(rows: list[dict[str, Any]], names: tuple[str, ...] = SHOWN) -> str:
         {
             **dict(zip(KEY[:4], group, strict=True)),
             "seeds": len(found),
-            **{name: float(np.mean([row[name] for row in found])) for name in names},
+            **{name: float(np.mean([row[name] for row in found])) for name in names if all(name in r for r in found)},
         }
         for group, found in sorted(groups.items(), key=lambda item: (item[0][3], item[0][2], item[0]))
     ]

@@ -242,6 +242,28 @@ def test_evaluate_is_stamped_everywhere(call, folder):
     assert same["two_way"]["value"] == 0
 
 
+def test_evaluate_lists_what_differs_most_in_a_bounded_number_of_lines(call, folder):
+    names = [f"c{i:02}" for i in range(20)]
+    (folder / "zeros.toml").write_text(
+        "format = 1\n" + "".join(f'[columns.{n}]\ntype = "integer"\nlow = 0\nhigh = 9\n' for n in names)
+    )
+    for name, row in (("zeros.csv", ["0", "0", "5"]), ("ones.csv", ["1", "1", "5"])):
+        lines = [",".join([value] * 20) for value in row * 50]
+        (folder / name).write_text("\n".join([",".join(names), *lines]))
+    words = call("evaluate", "zeros.csv", "ones.csv", "--schema", "zeros.toml")
+    assert "c00: 0 in 66.7 % of the real rows, in 0.0 % of the synthetic ones" in words
+    assert words.index("What differs most") < words.index("The whole table")
+    assert words.count("of the real rows, in 0.0 %") == 10
+    found = json.loads(call("evaluate", "zeros.csv", "ones.csv", "--schema", "zeros.toml", "--json"))
+    above = sum(one["above_baseline"] for one in found["differences"])
+    assert f"{above - 10} more differences are above the baseline" in words
+    assert {one["column"] for one in found["differences"]} == {*names}
+    assert found["common_values"]["value"] == pytest.approx(1 / 3)
+    same = call("evaluate", "zeros.csv", "zeros.csv", "--schema", "zeros.toml")
+    assert "What differs most" not in same
+    assert "No value, mean or quantile differs" in same
+
+
 def test_evaluate_says_which_of_two_tables_is_wrong(refused, folder):
     (folder / "other.csv").write_text("age,sex,name\n")
     refused(["evaluate", "people.csv", "other.csv", "--schema", "people.toml"], 2, "other.csv", "income")

@@ -9,6 +9,8 @@ import held_out
 import held_out_rivals
 import held_out_tables as tables
 import wide_page
+import wide_rivals
+from privmeasure.metrics.values import common_values
 from rivals import downstream, measure
 
 BOUNDS = {
@@ -209,3 +211,26 @@ def test_the_curve_has_a_line_for_each_epsilon_and_promise():
     said = wide_page.limits({"rows": rows, "commit": "abc"})
     assert said.count("| pure |") == said.count("| with a delta of 1e-6 |") == len(held_out.CURVE)
     assert "| pure | 1 | 2.00 | 2.00 | 2.00 | 2.00 | 1.0 | 4.0 |" in said
+
+
+def test_common_values_are_those_that_evaluate_compares():
+    bounds = {**BOUNDS, "zeros": ("number", 0.0, 8.0)}
+    x, y = (np.column_stack((rows(900, seed), np.zeros(900))) for seed in (0, 1))
+    x[:300, 5], y[:, 5] = np.linspace(1, 8, 300), np.linspace(0, 8, 900)
+    values = [np.where(z == 3, np.nan, z) if j == 4 else z for z in (x, y) for j, z in enumerate(z.T)]
+    apart = [common_values(a, b) for a, b in zip(values[:6], values[6:], strict=True)]
+    assert apart[0] is None  # no amount occurs twice
+    expected = np.mean([figure for figure in apart if figure is not None])
+    assert measure.common_values(x, y, bounds)["common_values"] == pytest.approx(expected)
+    assert measure.compare(x, y, bounds, measure.floors(x, bounds))["common_values"] == pytest.approx(expected)
+    assert measure.common_values(x[:, :1], y[:, :1], {"amount": BOUNDS["amount"]}) == {}
+
+
+def test_tables_of_runs_show_common_values_where_they_were_measured():
+    rivals = [rival("MST", "anger", 1, common_values=0.2), rival("AIM", "anger", 1)]
+    ours = [run("anger", 1, common_values=0.0)]
+    assert held_out.means(ours, "table")["anger",]["common_values"] == 0.0
+    assert "common_values" not in held_out.ratios(ours, rivals)[0]
+    assert "common_values" in held_out.against(ours, [run("anger", 1, common_values=0.1)])
+    shown = wide_rivals.summary(rivals, ("tv1", "common_values"))
+    assert [line.split()[-1] for line in shown.splitlines()] == ["common_values", "-", "0.2"]

@@ -27,7 +27,7 @@ COMMON_SHARE = 0.01
 """Share of the real rows from which on a value is common."""
 MAX_COMMON = 10
 """Common values of a column that are compared, the most frequent ones."""
-RESAMPLES = 10
+RESAMPLES = 20
 """Resamples of the real rows; the baseline is the largest difference that one of them shows."""
 ABOVE_BASELINE = 2.0
 """How many times the baseline a difference must exceed to be called one."""
@@ -288,18 +288,19 @@ class _Column:
         real, synthetic = (self._figures(tally) for tally in self.tallies)
         resamples = [self._figures(self.tallies[0].resample(rows, rng)) for _ in range(RESAMPLES)]
         for key in [key for key in real if key in synthetic]:
-            amount = self.amount if key[0] in AMOUNTS else float
+            figure, about = key
+            amount = self.amount if figure in AMOUNTS else float
             ends = amount(real[key]), amount(synthetic[key])
             yield Difference(
                 column=self.v.name,
-                figure=key[0],
-                of=self.text(key[1]) if key[0] == "share" else f"{100 * key[1]:g} %" if key[0] == "quantile" else "",
+                figure=figure,
+                of=self.text(about) if figure == "share" else f"{100 * about:g} %" if figure == "quantile" else "",
                 real=ends[0],
                 synthetic=ends[1],
                 baseline=max((abs(amount(again[key]) - ends[0]) for again in resamples if key in again), default=0.0),
-                weight=1 / self.spread if key[0] in AMOUNTS else 1 / max(ends) if key[0] == "distinct" else 1.0,
+                weight=1 / self.spread if figure in AMOUNTS else 1 / max(*ends, 1.0) if figure == "distinct" else 1.0,
                 unit="days" if self.v.scale == "date" else self.v.unit,
-                written=(self.written(real[key]), self.written(synthetic[key])) if key[0] in AMOUNTS else ("", ""),
+                written=(self.written(real[key]), self.written(synthetic[key])) if figure in AMOUNTS else ("", ""),
             )
 
     def _figures(self, tally: _Tally) -> "dict[Key, float]":

@@ -10,7 +10,7 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.errors import ArgumentError
-from privmeasure.metrics.fidelity import REAL_TABLE_STAMP, fidelity
+from privmeasure.metrics.fidelity import NO_DIFFERENCE, REAL_TABLE_STAMP, fidelity
 from privmeasure.report import canvas, plots
 from privmeasure.report.confidential import comparison_page, confidential_name
 from privmeasure.report.planning import plan_page
@@ -65,8 +65,7 @@ def test_a_larger_epsilon_guarantees_more_on_the_page():
 
 def compared(schema, table, made):
     real, other = (schema.encode(t.combine_chunks()) for t in (table, made.sample(seed=0)))
-    names = [name for title, c in schema.data.items() for name in c.sources(title)[: c.domain.width]]
-    return real, other, fidelity(real, other, schema.domain, names=names)
+    return real, other, fidelity(real, other, schema)
 
 
 def test_a_comparison_has_a_page_that_says_what_it_is():
@@ -89,10 +88,29 @@ def test_a_comparison_has_a_page_that_says_what_it_is():
 def test_a_comparison_without_a_release_promises_nothing():
     table = pa.table({"age": np.random.default_rng(0).integers(0, 90, 400), "sex": ["F", "M"] * 200})
     points = TWO.encode(table)
-    page = comparison_page(points, points, TWO, fidelity(points, points, TWO.domain, names=["age", "sex"]))
+    page = comparison_page(points, points, TWO, fidelity(points, points, TWO))
     text = " ".join(check(page).text)
     assert "W1 of whole rows" in text
     assert "certified for this release" not in text
+
+
+def test_a_comparison_lists_the_values_that_are_lost_and_all_figures():
+    rng = np.random.default_rng(0)
+    age = np.where(np.arange(500) < 200, 0, rng.integers(1, 90, 500))
+    tables = [pa.table({"age": ages, "sex": ["F", "M", "F", None, "M"] * 100}) for ages in (age, np.maximum(age, 1))]
+    real, other = (TWO.encode(table) for table in tables)
+    found = fidelity(real, other, TWO)
+    page = comparison_page(real, other, TWO, found)
+    text = " ".join(" ".join(check(page).text).split())
+    assert "age: 0 in 40.0 % of the real rows, in 0.0 % of the synthetic ones -40.0 points" in text
+    assert text.index("age: 0 in 40.0 %") < text.index("mean W1 of the columns")
+    part = page[page.index('id="figures"') :]
+    assert part.count("<tr>") == 1 + len(found.differences)
+    for name in ("share of 0", "95 % quantile", "share of missing values", "share of 0 where sex is F"):
+        assert f">{name}<" in part, name
+    assert NO_DIFFERENCE not in text
+    same = comparison_page(real, real, TWO, fidelity(real, real, TWO))
+    assert NO_DIFFERENCE in " ".join(check(same).text)
 
 
 @pytest.mark.parametrize(

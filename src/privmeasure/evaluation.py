@@ -33,7 +33,7 @@ def evaluate(
     """Compare a synthetic table, or a release, with the real one. CONFIDENTIAL: the figures depend on the real rows.
 
     The result has common values, missing values, means, quantiles and distinct values of every column
-    (`differences`, the largest first), and distances of columns, pairs and rows, each beside its sampling baseline:
+    (`differences`, the largest first), and distances of columns, pairs and rows, each with its sampling baseline:
     the score of a resample of the real table. `print` shows the largest, `to_json` returns all of them.
 
     Tables are dataframes of pandas, polars or pyarrow, or paths of files; how text files are written is said as `fit`

@@ -37,7 +37,7 @@ def evaluate(
     W1 is the mean distance that values must move, as a share of the column's range; total variation is the share of
     rows in a wrong bin, by column and by pair. Sampling baseline: the score of a resample of the real table; no table
     can be expected to be better, and only differences well above it are listed. `--html` adds a page with overlays,
-    pairs side by side, W1 beside what was guaranteed, certified and estimated (from --runs), correlations and scores;
+    pairs side by side, W1 with what was guaranteed, certified and estimated (from --runs), correlations and scores;
     its name, too, says CONFIDENTIAL.
 
     Examples:

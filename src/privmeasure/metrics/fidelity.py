@@ -4,8 +4,8 @@
 order; a circle is cut open where it begins. Missing is an extra value: one more category, or a number that lies one
 whole range below the lowest. Weights do not count here.
 
-**Sampling baseline.** Even a table drawn from the real one, with replacement, is not at distance 0. Beside each figure
-stands what such a resample scores (`floor` in code and JSON), so that noise is not read as error.
+**Sampling baseline.** Even a table drawn from the real one, with replacement, is not at distance 0. With each figure
+comes the score of such a resample (`floor` in code and JSON), so that noise is not read as error.
 
 **Values.** Distances over bins cannot see that a common value is lost, so the values themselves are compared as well:
 `metrics/values`.

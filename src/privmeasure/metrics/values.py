@@ -4,7 +4,7 @@ Distances over bins cannot see all of this: a column in which 60 % zeros all bec
 total variation and W1. Here the values themselves are compared, as they are written.
 
 **Sampling baseline.** Each figure is also computed for resamples of the real rows, drawn with replacement, as many rows
-as the synthetic table has. Counts of such a resample are multinomial, so they are drawn from the counts alone. A
+as the synthetic table has. The laws of these figures are known, so that each is drawn by itself, without the rows. A
 difference is called one only if it is well above the largest that these resamples show.
 """
 
@@ -28,7 +28,7 @@ COMMON_SHARE = 0.01
 MAX_COMMON = 10
 """Common values of a column that are compared, the most frequent ones."""
 RESAMPLES = 20
-"""Resamples of the real rows; the baseline is the largest difference that one of them shows."""
+"""Resamples of the real rows: the baseline is the largest difference that one of them shows."""
 ABOVE_BASELINE = 2.0
 """How many times the baseline a difference must exceed to be called one."""
 MIN_SIZE = 0.001
@@ -37,7 +37,7 @@ MIN_SIZE = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """CONFIDENTIAL. A figure of one column in the real and in the synthetic rows, beside its sampling baseline."""
+    """CONFIDENTIAL. A figure of one column in the real and in the synthetic rows, with its sampling baseline."""
 
     column: str
     figure: str
@@ -146,9 +146,9 @@ def compare_values(real: Points, synthetic: Points, found: Sequence[Variable], *
     Guarantee:  cost  one sort of each column; linear passes for each pair of a category and a column of numbers
     """
     rng = np.random.default_rng(seed)
-    columns = [_Column(v, *(_values(v, points) for points in (real, synthetic))) for v in found]
-    differences = [difference for column in columns for difference in column.differences(rng)]
-    apart = [figures for column in columns if (figures := column.common_apart(rng)) is not None]
+    columns = [_Column(v, _values(v, real), _values(v, synthetic), rng) for v in found]
+    differences = [difference for column in columns for difference in column.differences()]
+    apart = [figures for column in columns if (figures := column.common_apart()) is not None]
     for category, column in product([c for c in columns if c.v.labels], [c for c in columns if not c.v.labels]):
         differences += _within(category, column, rng)
     differences.sort(key=lambda difference: (not difference.above_baseline, -difference.size))
@@ -188,11 +188,6 @@ class _Tally:
     def total(self) -> int:
         return int(self.counts.sum()) + self.missing
 
-    def resample(self, rows: int, rng: np.random.Generator) -> "_Tally":
-        """Return the tally of a table of as many rows, drawn with replacement."""
-        drawn = rng.multinomial(rows, np.append(self.counts, self.missing) / self.total)
-        return _Tally(self.values, drawn[:-1], int(drawn[-1]))
-
     def common(self) -> NDArray[Any]:
         """Return the common values, the most frequent ones first."""
         often = np.flatnonzero(self.counts / self.total >= COMMON_SHARE)
@@ -220,6 +215,33 @@ class _Tally:
         found["distinct", None] = float(np.count_nonzero(self.counts))
         return found
 
+    def resampled(
+        self, common: NDArray[Any], rows: int, rng: np.random.Generator, *, ordered: bool, times: int = RESAMPLES
+    ) -> "dict[Key, Floats]":
+        """Return what `figures` gives for tables of some number of rows drawn with replacement: a draw of each figure.
+
+        Guarantee:  shares, missing and quantiles have the exact law of such a table, means the normal law of their
+                    standard error, distinct values the exact mean and at least the variance
+        """
+        shares = np.append(self.shares(common), self.missing / self.total)
+        drawn = rng.multinomial(rows, np.append(shares, max(0.0, 1 - shares.sum())), size=times)
+        found: dict[Key, Floats] = {("share", value): drawn[:, i] / rows for i, value in enumerate(common.tolist())}
+        found["missing", None] = drawn[:, -2] / rows
+        with np.errstate(divide="ignore"):
+            absent = np.exp(rows * np.log1p(-self.counts / self.total))  # the chance that a value is not drawn
+        found["distinct", None] = rng.normal((1 - absent).sum(), np.sqrt((absent * (1 - absent)).sum()), times)
+        present = np.maximum(rows - drawn[:, -2], 1)
+        if ordered and len(self.values):
+            last = np.cumsum(self.counts)
+            mean = self.values @ self.counts / last[-1]
+            variance = (self.values - mean) ** 2 @ self.counts / last[-1]
+            found["mean", None] = rng.normal(mean, np.sqrt(variance / present))
+            for q in QUANTILES:
+                rank = np.ceil(q * present - 1e-9)
+                at = np.searchsorted(last, rng.beta(rank, present + 1 - rank) * last[-1])
+                found["quantile", q] = self.values[at]
+        return found
+
 
 def _tally(values: NDArray[Any]) -> _Tally:
     present = values[~np.isnan(values)]
@@ -239,11 +261,12 @@ def _values(v: Variable, points: Points) -> NDArray[Any]:
 class _Column:
     """One column of both tables, and its common values."""
 
-    def __init__(self, v: Variable, real: NDArray[Any], synthetic: NDArray[Any]) -> None:
+    def __init__(self, v: Variable, real: NDArray[Any], synthetic: NDArray[Any], rng: np.random.Generator) -> None:
         self.v, self.real, self.synthetic = v, real, synthetic
         self.tallies = _tally(real), _tally(synthetic)
         self.common = self.tallies[0].common()
         self.ordered = v.has_quantiles and not v.labels
+        self.resampled = self.tallies[0].resampled(self.common, len(synthetic), rng, ordered=self.ordered)
 
     @cached_property
     def codes(self) -> tuple[NDArray[np.int64], ...]:
@@ -273,22 +296,21 @@ class _Column:
         """Return a value as a number whose differences have a unit: dates are days."""
         return float(self.v.drawn(np.array([value]))[0]) if self.v.scale == "date" else value
 
-    def common_apart(self, rng: np.random.Generator) -> tuple[float, float] | None:
+    def common_apart(self) -> tuple[float, float] | None:
         """Return the figure "common values", and its mean over resamples; None if there are none."""
         if not len(self.common):
             return None
         real, synthetic = (tally.shares(self.common) for tally in self.tallies)
-        rows = len(self.synthetic)
-        drawn = rng.multinomial(rows, np.append(real, max(0.0, 1 - real.sum())), size=RESAMPLES)[:, :-1] / rows
-        return _half_sum(real, synthetic), float(np.mean([_half_sum(real, shares) for shares in drawn]))
+        drawn = np.column_stack([self.resampled["share", value] for value in self.common.tolist()])
+        return _half_sum(real, synthetic), float(np.abs(drawn - real).sum(axis=1).mean() / 2)
 
-    def differences(self, rng: np.random.Generator) -> Iterator[Difference]:
+    def differences(self) -> Iterator[Difference]:
         """Yield every figure of the column."""
-        rows = len(self.synthetic)
-        real, synthetic = (self._figures(tally) for tally in self.tallies)
-        resamples = [self._figures(self.tallies[0].resample(rows, rng)) for _ in range(RESAMPLES)]
+        real, synthetic = (tally.figures(self.common, ordered=self.ordered) for tally in self.tallies)
         for key in [key for key in real if key in synthetic]:
             figure, about = key
+            if figure == "missing" and not self.v.nullable:
+                continue
             amount = self.amount if figure in AMOUNTS else float
             ends = amount(real[key]), amount(synthetic[key])
             yield Difference(
@@ -297,15 +319,11 @@ class _Column:
                 of=self.text(about) if figure == "share" else f"{100 * about:g} %" if figure == "quantile" else "",
                 real=ends[0],
                 synthetic=ends[1],
-                baseline=max((abs(amount(again[key]) - ends[0]) for again in resamples if key in again), default=0.0),
+                baseline=max(abs(amount(again) - ends[0]) for again in self.resampled[key].tolist()),
                 weight=1 / self.spread if figure in AMOUNTS else 1 / max(*ends, 1.0) if figure == "distinct" else 1.0,
                 unit="days" if self.v.scale == "date" else self.v.unit,
                 written=(self.written(real[key]), self.written(synthetic[key])) if figure in AMOUNTS else ("", ""),
             )
-
-    def _figures(self, tally: _Tally) -> "dict[Key, float]":
-        found = tally.figures(self.common, ordered=self.ordered)
-        return found if self.v.nullable else {key: value for key, value in found.items() if key[0] != "missing"}
 
     def written(self, value: float) -> str:
         """Return a mean or a quantile with its unit."""

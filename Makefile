@@ -35,19 +35,23 @@ times: venv ## write tests/times.json again, by which make quick chooses
 	$(BIN)/python tools/times.py
 
 test: lint ## everything that must pass on every commit
-	$(BIN)/python -m pytest -q -n 2 -m "not deep" --durations=10
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not deep" --durations=10
 
+test-databases: export TEST_ENGINE = postgres
 test-databases: venv ## DuckDB, PostgreSQL and SQLite; installs PostgreSQL if it can, and says NOT RUN if it cannot
 	$(BIN)/python tools/engines.py postgres
 	$(BIN)/python -m pytest -q -rs tests/laws/test_databases.py tests/laws/test_same_answer.py tests/unit/sources/test_databases.py
 
+test-app: export TEST_ENGINE = browser
 test-app: venv ## the local page, over HTTP and in Chromium; installs Chromium if it can, and says NOT RUN if it cannot
 	$(BIN)/python tools/engines.py browser
 	$(BIN)/python -m pytest -q -rs tests/unit/app
 
+pictures-app: export TEST_ENGINE = browser
 pictures-app: venv ## what the local page looks like; writes docs/images
 	PICTURES=docs/images $(BIN)/python -m pytest -q -rs tests/unit/app/test_browser.py -k mouse
 
+test-spark: export TEST_ENGINE = spark
 test-spark: venv ## a real Spark with several partitions and killed tasks; installs PySpark and Java if it can
 	$(BIN)/python tools/engines.py spark
 	$(BIN)/python -m pytest -q -rs tests/laws/test_spark.py tests/unit/sources/test_spark.py tests/unit/releases/test_spark.py tests/unit/sources/test_cluster.py

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from servers import why_elsewhere
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 KEYS = {
     "Tab": (9, ""), "Enter": (13, "\r"), "Space": (32, " "), "ArrowRight": (39, ""), "ArrowLeft": (37, ""),
@@ -24,6 +26,8 @@ PATIENCE = 60.0
 
 def why_no_browser() -> str | None:
     """Say why there is no browser to test with, or return None."""
+    if elsewhere := why_elsewhere("browser", "make test-app"):
+        return elsewhere
     return None if _program() else "Chromium is not installed: apt-get install chromium"
 
 

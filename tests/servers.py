@@ -30,8 +30,15 @@ def need(missing: str | None) -> None:
         pytest.skip(f"{NOT_RUN}: {missing}", allow_module_level=True)
 
 
+def why_elsewhere(engine: str, target: str) -> str | None:
+    """Say which target runs the tests of an engine, or return None if that target runs: it sets TEST_ENGINE."""
+    return None if os.environ.get("TEST_ENGINE") == engine else f"{target} runs these tests"
+
+
 def why_no_postgres() -> str | None:
     """Say why there is no server to test with, or return None."""
+    if elsewhere := why_elsewhere("postgres", "make test-databases"):
+        return elsewhere
     try:
         import psycopg  # noqa: F401
     except ImportError:
@@ -95,6 +102,8 @@ def _wait(address: str, server: "subprocess.Popen[bytes]") -> None:
 
 def why_no_spark() -> str | None:
     """Say why there is no Spark to test with, or return None."""
+    if elsewhere := why_elsewhere("spark", "make test-spark"):
+        return elsewhere
     if importlib.util.find_spec("pyspark") is None:
         return "PySpark is not installed: make test-spark installs it"
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:

@@ -60,7 +60,7 @@ def hostile(domain: Domain, level: int, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("domain", "levels"), DOMAINS, ids=[repr(domain)[:60] for domain, _ in DOMAINS])
+@some(("domain", "levels"), 8, DOMAINS, ids=[repr(domain)[:60] for domain, _ in DOMAINS])
 def test_sql_gives_the_cells_of_locate(domain: Domain, levels: tuple[int, ...], engine: str) -> None:
     for level in levels:
         points = hostile(domain, level, np.random.default_rng(level))

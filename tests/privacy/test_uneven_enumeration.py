@@ -95,7 +95,7 @@ def worst(recipe, scales, neighbours, epsilon, reach):
     return ratio, excess
 
 
-@pytest.mark.parametrize("neighbours", PAIRS)
+@some("neighbours", 1, PAIRS)
 @some("recipe", 2, RECIPES, ids=lambda r: f"{r.schedule}/{r.inference}/{r.rule}")
 def test_no_output_tells_neighbours_apart_by_more_than_epsilon(recipe, neighbours):
     every = recipe.schedule == "every level"

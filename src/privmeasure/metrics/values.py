@@ -172,7 +172,7 @@ def largest(differences: Sequence[Difference], most: int, *, per_column: int = 3
 
 AMOUNTS = ("mean", "quantile")
 """Figures in the units of the column."""
-Key = tuple[str, Any]
+FigureName = tuple[str, Any]
 """A figure, and the value or the quantile that it is about."""
 
 
@@ -200,9 +200,9 @@ class _Tally:
         there[there] = self.values[at[there]] == wanted[there]
         return np.asarray(np.where(there, np.append(self.counts, 0)[at], 0) / self.total, np.float64)
 
-    def figures(self, common: NDArray[Any], *, ordered: bool) -> "dict[Key, float]":
+    def figures(self, common: NDArray[Any], *, ordered: bool) -> "dict[FigureName, float]":
         """Return the shares of some values, of the missing, mean and quantiles of ordered values, distinct values."""
-        found: dict[Key, float] = {
+        found: dict[FigureName, float] = {
             ("share", value): share for value, share in zip(common.tolist(), self.shares(common).tolist(), strict=True)
         }
         found["missing", None] = self.missing / self.total
@@ -217,7 +217,7 @@ class _Tally:
 
     def resampled(
         self, common: NDArray[Any], rows: int, rng: np.random.Generator, *, ordered: bool, times: int = RESAMPLES
-    ) -> "dict[Key, Floats]":
+    ) -> "dict[FigureName, Floats]":
         """Return what `figures` gives for tables of some number of rows drawn with replacement: a draw of each figure.
 
         Guarantee:  shares, missing and quantiles have the exact law of such a table, means the normal law of their
@@ -225,7 +225,9 @@ class _Tally:
         """
         shares = np.append(self.shares(common), self.missing / self.total)
         drawn = rng.multinomial(rows, np.append(shares, max(0.0, 1 - shares.sum())), size=times)
-        found: dict[Key, Floats] = {("share", value): drawn[:, i] / rows for i, value in enumerate(common.tolist())}
+        found: dict[FigureName, Floats] = {
+            ("share", value): drawn[:, i] / rows for i, value in enumerate(common.tolist())
+        }
         found["missing", None] = drawn[:, -2] / rows
         with np.errstate(divide="ignore"):
             absent = np.exp(rows * np.log1p(-self.counts / self.total))  # the chance that a value is not drawn

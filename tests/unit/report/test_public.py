@@ -292,7 +292,7 @@ def read(kind):
     return page, " ".join("".join(check(page).text).split())
 
 
-@pytest.mark.parametrize("kind", ["tree of a table", "wide table", "line"])
+@some("kind", 1, ["tree of a table", "wide table", "line"])
 def test_numbers_are_written_as_people_write_them(kind):
     page, text = read(kind)
     labels = " ".join(Page(page).labels)

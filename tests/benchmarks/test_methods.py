@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from depth import some
 from methods import cells, hierarchy, histogram, privtree, walk
 
 RELATIONS = ("add-remove", "replace")
@@ -93,8 +94,8 @@ def worst_path(settings: privtree.Settings) -> float:
     return worst
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+@some("d", 1, [2, 1, 3])
+@some("epsilon", 1, [0.5, 1.0])
 def test_the_loss_of_a_privtree_is_at_most_epsilon_however_deep_it_is(d, epsilon):
     settings = privtree.Settings.of(d, epsilon)
     assert 0.6 * epsilon < worst_path(settings) <= epsilon

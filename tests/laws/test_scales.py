@@ -78,6 +78,7 @@ def disabled_sets():
     return [there, [name for name in there if "512" in name or name == "X86_V4"]] if there else []
 
 
+@pytest.mark.deep
 def test_cells_do_not_depend_on_the_processor(tmp_path):
     sets = disabled_sets()
     if not sets:

@@ -18,6 +18,7 @@ import pyarrow.parquet
 import pytest
 
 import privmeasure as pm
+from depth import some
 from privmeasure.app import jobs
 from privmeasure.cli import terminal
 from privmeasure.cli.serving import LocalCommands
@@ -491,7 +492,7 @@ class Process:
 PLAIN = "import sys; from privmeasure.cli import main; sys.argv = ['privmeasure', 'app']; main()"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@some("number", 1, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_kept_after_it_was_stopped(number, tmp_path, people):
     if signal.getsignal(number) is signal.SIG_IGN:
         pytest.skip("this signal is ignored here, and so in every process that is started")

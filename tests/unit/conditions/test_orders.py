@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import privmeasure as pm
+from depth import examples
 from privmeasure.conditions.language import ConditionError, Shifted, parse_condition
 from privmeasure.errors import ArgumentError, NoRowsError, SchemaError
 from privmeasure.model.graph import Model
@@ -375,7 +376,7 @@ def number(cells: Any) -> Any:
     return np.array([np.nan if pd.isna(cell) else float(str(cell)) for cell in cells])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(15, 60, suppress_health_check=list(HealthCheck))
 @given(
     one=st.sampled_from(NUMBERS),
     two=st.sampled_from(NUMBERS),

@@ -1,0 +1,255 @@
+"""Between which values the quantiles and the mean of a column lie: bands from the noisy counts of a release.
+
+Released masses are estimates with a bias: they cannot be negative, so that noise lifts the tails, and neighbouring
+cells are evened out. The noisy counts have no bias. Their best linear estimates err by sums of noise alone, and the
+distribution of the noise is public, so that these errors are simulated without any rows.
+
+Counts say how many rows lie in a cell, and nothing about the places of the rows inside it. So a quantile may lie
+anywhere between the low end of the first interval that may hold it and the high end of the last one.
+
+Notation:   S_k rows below the k-th end    P rows whose value is present    T_k = S_k - q P, which is negative at the
+            ends up to which the q-quantile was not reached, and at least 0 beyond it
+Guarantee:  privacy   post-processing: reads released values alone
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privmeasure.domains import Bools, Floats
+from privmeasure.estimates.joint import Margin, joint_leaves
+from privmeasure.estimates.linear import Estimate, blue_estimates, existing, noise_variance, total_estimate
+from privmeasure.noise.law import facts_of
+from privmeasure.releases.base import Measure
+from privmeasure.releases.cells import CellMeasure
+from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.refining import table_margins
+
+SURE_OF_TOTAL = 1e-6
+"""The variance of the number of rows in an estimate that keeps it, relative to that of a count of the last level."""
+
+Values = Callable[[Floats], Floats]
+"""What a reader sees of places on an axis, as numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was measured of a column: a measure with its noisy counts, sums of tables that it is in, and other columns.
+
+    `elsewhere` is one over the variance of what the others say of the number of rows: 0 if there are none.
+    """
+
+    measure: CellMeasure
+    margins: Sequence[Margin] = ()
+    elsewhere: float = 0.0
+
+    def counts(self, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """Yield the best linear estimates of the rows of all cells of the deepest level, then `draws` errors of them.
+
+        Nothing is yielded if the noisy counts were not kept.
+        """
+        plan, depth, noisy = self.measure.plan, self.measure.level, dict(self.measure.noisy or {})
+        if not noisy:
+            return
+        laws = {level: facts_of(plan.law, scale) for level, scale in zip(plan.levels, plan.scales, strict=True)}
+        variances = {level: law.variance for level, law in laws.items()}
+        exists = existing(self.measure.domain, depth)
+
+        def leaves(counts: dict[int, Estimate], margins: Sequence[Margin], total: float) -> Floats:
+            below = {level: count for level, count in counts.items() if level}
+            if not margins:
+                *_, deepest = blue_estimates(below, variances, depth, exists, total)
+                return deepest
+            known = {level: variances[level] for level in below} | {0: SURE_OF_TOTAL * variances[depth]}
+            return joint_leaves({0: np.full(1, total)} | below, known, exists[depth], margins)
+
+        total = float(self.measure.total)
+        if 0 in laws and self.measure.recipe.get("schedule") != "ladder":  # released as it was measured, at level 0
+            total, _ = total_estimate({0: np.full(1, total)} | noisy, variances, depth, exists[depth])
+        yield leaves(noisy, self.margins, total)
+        for _ in range(draws):
+            noise = {level: np.where(exists[level], law.simulated(rng, 1 << level), 0) for level, law in laws.items()}
+            sums = [Margin(m.groups, rng.normal(0, math.sqrt(m.variance), len(m.sums)), m.variance) for m in self.margins]
+            yield leaves(noise, sums, self._total_error(noise, variances, exists[depth], rng))
+
+    def _total_error(
+        self, noise: dict[int, Estimate], variances: Mapping[int, float], there: Bools, rng: np.random.Generator
+    ) -> float:
+        """Return the error of the estimated number of rows, which this noise and that of other columns makes."""
+        if self.measure.plan.rows_are == "public":
+            return 0.0
+        error, variance = total_estimate(noise, variances, self.measure.level, there)
+        own = 1 / variance
+        return (own * error + math.sqrt(self.elsewhere) * rng.normal()) / (own + self.elsewhere)
+
+
+def measured(measure: Measure, place: int) -> tuple[Measured, int]:
+    """Return what was measured of a coordinate of a release, and its place in the measure that it lies in."""
+    column, at = measure.part(place)
+    if not isinstance(measure, ColumnsMeasure):
+        return Measured(column), at
+    j, _ = measure.factor(place)
+    known = [_row_knowledge(other) for other in measure.columns[:j] + measure.columns[j + 1 :]]
+    if measure.plan.size_budget:
+        plan = measure.plan
+        known.append(1 / noise_variance(plan.privacy.scale(plan.size_budget), plan.law))
+    return Measured(column, tuple(table_margins(j, measure.ranks[j], measure.pairs)), sum(known)), at
+
+
+def _row_knowledge(column: CellMeasure) -> float:
+    """Return one over the variance of what a column says of the number of rows."""
+    plan = column.plan
+    variances = {s: noise_variance(scale, plan.law) for s, scale in zip(plan.levels, plan.scales, strict=True)}
+    if not column.noisy or not variances:
+        return 0.0
+    there = existing(column.domain, column.level)[-1]
+    return 1 / total_estimate(column.noisy, variances, column.level, there)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The intervals into which the cells of a release cut one column, in order, in the column's own units.
+
+    `starts` are the places on the axis at which they begin, `masses` the rows that were released, `step` the difference
+    of neighbouring values, which is 0 for real numbers. `cells` gives each cell of the deepest level its interval;
+    cells without a value have the number of intervals. It is empty for trees that are too deep to have noisy counts.
+    """
+
+    starts: Floats
+    low: Floats
+    middle: Floats
+    high: Floats
+    masses: Floats
+    step: float
+    cells: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, measure: CellMeasure, place: int, values: Values, *, step: float, curved: bool = False) -> "Axis":
+        """Return the intervals of one coordinate of a measure."""
+        released = measure.cells
+        low, high = (side[:, place] for side in measure.domain.extent(released, measure.level))
+        every = np.flatnonzero(existing(measure.domain, measure.level)[-1]) if measure.noisy else released.view(np.int64)
+        first, last = (side[:, place] for side in measure.domain.extent(every.astype(np.uint64), measure.level))
+        there = ~np.isnan(first)
+        starts = np.unique(first[there])
+        afterwards = last[there] + step  # where no cell is listed, an interval without rows begins
+        starts = np.union1d(starts, afterwards[afterwards < last[there].max()])
+        ends = np.r_[starts[1:] - step, last[there].max()]
+        cells = np.empty(0, np.int64)
+        if measure.noisy:
+            cells = np.full(1 << measure.level, len(starts))
+            cells[every] = np.where(there, np.searchsorted(starts, first, side="right") - 1, len(starts))
+        present = ~np.isnan(low)
+        masses = np.bincount(
+            np.searchsorted(starts, low[present], side="right") - 1, measure.mass[present], len(starts)
+        )
+        sides, centre = (values(starts), values(ends)), values((starts + ends) / 2)
+        middle = (sides[0] + 4 * centre + sides[1]) / 6 if curved else (sides[0] + sides[1]) / 2
+        return cls(starts, sides[0], middle, sides[1], masses.astype(np.float64), step, cells)
+
+    def sums(self, leaves: Floats) -> Floats:
+        """Return the sum over the cells of each interval."""
+        return np.bincount(self.cells, leaves, len(self.low) + 1)[: len(self.low)].astype(np.float64)
+
+    def counts(self, places: Floats) -> Floats:
+        """Return how many places lie in each interval; NaN is missing."""
+        at = np.searchsorted(self.starts, places[~np.isnan(places)], side="right") - 1
+        return np.bincount(np.maximum(at, 0), minlength=len(self.low)).astype(np.float64)
+
+    def room(self) -> tuple[float, float]:
+        """Return by how much the mean may lie below and above that of the middles, given the masses.
+
+        An interval that is heavier, or lighter, than both its neighbours may hold its rows anywhere. In any other one
+        the density of the rows grows towards the heavier neighbour and stays between the densities of the two.
+        """
+        width = self.high - self.low + self.step
+        density = np.divide(self.masses, width, out=np.zeros_like(width), where=width > 0)
+        left, right = np.r_[0.0, density[:-1]], np.r_[density[1:], 0.0]
+        least, most = np.minimum(left, right), np.maximum(left, right)
+        steady = (least <= density) & (density <= most)
+        scale = np.where(steady, (most - least) * density, 0.0)
+        tilt = np.divide((most - density) * (density - least), scale, out=np.zeros_like(scale), where=scale > 0)
+        down = (self.middle - self.low) * np.where(steady, np.where(left > right, tilt, 0.0), 1.0)
+        up = (self.high - self.middle) * np.where(steady, np.where(right > left, tilt, 0.0), 1.0)
+        share = self.masses / max(float(self.masses.sum()), 1.0)
+        return float(down @ share), float(up @ share)
+
+
+class Moments:
+    """The mean and the standard deviation of numbers that are added one array at a time."""
+
+    def __init__(self) -> None:
+        """Begin without numbers."""
+        self.count = 0
+        self.sums: Any = 0.0
+        self.squares: Any = 0.0
+
+    def add(self, values: Floats) -> None:
+        """Take note of an array."""
+        self.count += 1
+        self.sums = self.sums + values
+        self.squares = self.squares + values**2
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each place."""
+        return np.asarray(self.sums / self.count)
+
+    @property
+    def deviation(self) -> Floats:
+        """The standard deviation of each place."""
+        rest = np.maximum(self.squares - self.count * self.mean**2, 0.0)
+        return np.sqrt(rest / max(self.count - 1, 1))
+
+
+def student(level: float, count: int) -> float:
+    """Return how many standard deviations, estimated from `count` numbers, hold the share `level` of normal numbers.
+
+    Examples:
+        >>> round(student(0.9, 20), 2), round(student(0.9, 10_000), 2)
+        (1.73, 1.65)
+    """
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    return z * (1 + (z * z + 1) / (4 * max(count - 1, 1)))
+
+
+class Witness:
+    """Counts of the intervals of an axis, and errors of what they say: of T_k for some quantiles, and of the mean."""
+
+    def __init__(self, axis: Axis, counts: Floats, quantiles: Sequence[float]) -> None:
+        """Begin without errors."""
+        self.axis, self.quantiles = axis, np.asarray(quantiles)
+        self.counts, self.errors = counts, Moments()
+
+    def _says(self, counts: Floats) -> Floats:
+        """Return T_k, one quantile after the other, and the mean."""
+        ends = np.r_[0.0, np.cumsum(counts)]
+        below = ends[None, :] - self.quantiles[:, None] * ends[-1]
+        return np.r_[below.ravel(), counts @ self.axis.middle / ends[-1] if ends[-1] > 0 else np.nan]
+
+    def add_noise(self, errors: Floats) -> None:
+        """Take note of errors of the counts; that of the mean is the first term of its series."""
+        present = max(float(self.counts.sum()), 1.0)
+        mean = self.counts @ self.axis.middle / present
+        said = self._says(errors)
+        said[-1] = errors @ (self.axis.middle - mean) / present
+        self.errors.add(said)
+
+    def add_run(self, truth: Floats, answer: Floats) -> None:
+        """Take note of a run of the mechanism: the counts of the rows that went in, and of those that came out."""
+        self.errors.add(self._says(answer) - self._says(truth))
+
+    def limits(self, level: float) -> tuple[Floats, Floats]:
+        """Return what T_k and the mean are at least and at most, each with the same chance, both with `level`.
+
+        Errors that have the same sign in all runs are taken off. What a release smoothed away it cannot lose again, so
+        that runs show less of it than there is: it is taken off up to twice.
+        """
+        bias, room = self.errors.mean, student(level, self.errors.count) * self.errors.deviation
+        centre = self._says(self.counts) - bias
+        return np.minimum(centre, centre - bias) - room, np.maximum(centre, centre - bias) + room

@@ -15,6 +15,7 @@ import pyarrow as pa
 import privmeasure as pm
 
 PERCENT = (5, 25, 50, 75, 95)
+MISSING = "missing"
 TIED = 0.5
 """Correlation of the normal numbers from which one column and the next are made."""
 FIRST_DAY = dt.date(2015, 1, 1)
@@ -97,9 +98,7 @@ def draw(names: tuple[str, ...], rows: int, seed: int) -> tuple[pm.Schema, dict[
 def table(values: Mapping[str, np.ndarray]) -> pa.Table:
     """Return the values as a table that is fitted."""
     kinds = {"dates": pa.date32(), "plan": pa.string()}
-    return pa.table(
-        {n: pa.array(v.astype(np.int32) if n == "dates" else v, kinds.get(n)) for n, v in values.items()}
-    )
+    return pa.table({n: pa.array(v.astype(np.int32) if n == "dates" else v, kinds.get(n)) for n, v in values.items()})
 
 
 def bounds(column: Any) -> tuple[float, float]:
@@ -110,23 +109,42 @@ def bounds(column: Any) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def columns(schema: pm.Schema, rows: pa.Table) -> dict[str, np.ndarray]:
+    """Return the columns of a real table as arrays of what is not missing, those that are numbers, dates or values."""
+    found = {}
+    for name, column in schema.data.items():
+        if name not in rows.column_names or column.tag() not in ("integer", "number", "date", "category"):
+            continue
+        cells = rows[name].combine_chunks()
+        if column.tag() == "category":
+            found[name] = np.array(cells.cast(pa.string()).fill_null(MISSING).to_pylist())
+        elif column.tag() == "date":
+            found[name] = cells.cast(pa.date32()).cast(pa.int32()).to_numpy(zero_copy_only=False).astype(np.float64)
+        elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
+            found[name] = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
 def answers(schema: pm.Schema, values: Mapping[str, np.ndarray]) -> dict[tuple[str, ...], float]:
     """Return what a reader computes: by (column, "5 %"), (column, "mean"), (column, "share", value), (a, b)."""
     found: dict[tuple[str, ...], float] = {}
     numbers: dict[str, np.ndarray] = {}
     for name, own in values.items():
-        if own.dtype.kind == "U":
-            found |= {(name, "share", word): float(np.mean(own == word)) for word in PLANS}
+        column = schema.data[name]
+        if column.tag() == "category":
+            found |= {(name, "share", str(word)): float(np.mean(own == str(word))) for word in column.values}
             continue
-        clamped = np.sort(np.clip(own.astype(np.float64), *bounds(schema.data[name])))
+        clamped = np.clip(own.astype(np.float64), *bounds(column))
+        inside = np.sort(clamped[~np.isnan(clamped)])
         for percent in PERCENT:
-            place = -(-percent * len(clamped) // 100)  # the first value with at least so many rows up to it
-            found[name, f"{percent} %"] = float(clamped[max(place, 1) - 1])
-        if name != "dates":
-            found[name, "mean"] = float(clamped.mean())
-            numbers[name] = np.clip(own.astype(np.float64), *bounds(schema.data[name]))
+            place = -(-percent * len(inside) // 100)  # the first value with at least so many rows up to it
+            found[name, f"{percent} %"] = float(inside[max(place, 1) - 1])
+        if column.tag() != "date":
+            found[name, "mean"] = float(inside.mean())
+            numbers[name] = clamped
     names = list(numbers)
     for i, one in enumerate(names):
         for two in names[i + 1 :]:
-            found[one, two] = float(np.corrcoef(numbers[one], numbers[two])[0, 1])
+            both = ~np.isnan(numbers[one] + numbers[two])
+            found[one, two] = float(np.corrcoef(numbers[one][both], numbers[two][both])[0, 1])
     return found

@@ -1,140 +1,171 @@
-"""Does the typical error hold? The truth of simulated shapes and real tables against the 90 % bands of their releases.
+"""Do the bands of the typical error hold? Twelve shapes and real tables, whose numbers are known, beside their bands.
 
-Every case is released several times, from seeds, and `typical_error` looks at each release. A band holds if the data's
-own value lies in it; a distance if the true W1 is at most what 9 of 10 runs stay below. Writes results/typical.json.
+Every case is released several times, from seeds. A band holds if the number that a reader computes from the real column
+lies in it (`band_shapes.answers`, which shares no code with the bands). Its width is compared with the larger of two
+others: the smallest symmetric one that covers 90 % of the errors of the released values, and that of a released cell,
+or one step of the type. Cases that the results hold already, at the same commit and with as many fits, are not
+repeated, so that a run can be stopped and goes on later. Writes results/typical.json.
 
     make bench-typical
+    python benchmarks/typical.py --fits 12 --rows 2000 --epsilons 1 --cases "tree 1,wide 1"
 """
 
-import sys
+import argparse
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+import band_shapes
 import privmeasure as pm
 import record
-from privmeasure.metrics.answers import correlations, smooth_quantiles
-from privmeasure.metrics.nearness import joined, share_of_range
-from privmeasure.tables.variables import variables
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-FITS = {"shape": 24, "wide": 6, "narrow": 24}
-ROWS = 5000
+LEVEL, RUNS = 0.9, 20
+LEAST_HELD = 0.75
+"""A case of which fewer bands hold is repeated once with more fits, and these count alone."""
 WIDEST = 30_000
 """Rows of a real table."""
+TABLES = ("adult", "flights", "people")
 
 
-def shapes() -> dict[str, tuple[Any, Callable[[np.random.Generator], np.ndarray]]]:
-    line, square = pm.Box([(0, 1)]), pm.Box([(0, 1), (0, 1)])
+def given(names: tuple[str, ...], rows: int, seed: int) -> tuple[pm.Schema, pa.Table, dict[tuple[str, ...], float]]:
+    """Return the schema, the rows and the true answers of some shapes."""
+    schema, values = band_shapes.draw(names, rows, seed)
+    return schema, band_shapes.table(values), band_shapes.answers(schema, values)
 
-    def clusters(rng: np.random.Generator) -> np.ndarray:
-        centres = np.array([[0.2, 0.3], [0.7, 0.8], [0.8, 0.2]])
-        return np.clip(centres[rng.integers(0, 3, ROWS)] + rng.normal(0, 0.04, (ROWS, 2)), 0, 1)
 
-    def tilted(rng: np.random.Generator) -> np.ndarray:
-        x = rng.normal(0.5, 0.15, ROWS)
-        return np.clip(np.column_stack([x, 0.6 * x + 0.2 + rng.normal(0, 0.06, ROWS)]), 0, 1)
+def example(name: str) -> tuple[pm.Schema, pa.Table, dict[tuple[str, ...], float]]:
+    """Return the schema, the rows and the true answers of a real table."""
+    folder = EXAMPLES / name
+    schema = pm.Schema.from_toml(folder / f"{name}.toml")
+    parquet = folder / f"{name}.parquet"
+    table = pq.read_table(parquet) if parquet.exists() else pc.read_csv(folder / f"{name}.csv")
+    table = table.take(np.random.default_rng(0).permutation(table.num_rows)[:WIDEST])
+    return schema, table, band_shapes.answers(schema, band_shapes.columns(schema, table))
 
+
+def bands(found: Any) -> dict[tuple[str, ...], Any]:
+    """Return all bands by the names that `band_shapes.answers` has."""
+    named = {(n, f"{round(100 * q)} %"): band for n, own in found.quantiles.items() for q, band in own.items()}
+    named |= {(n, "mean"): band for n, band in found.means.items()}
+    named |= {(n, "share", value): band for n, own in found.shares.items() for value, band in own.items()}
+    return named | {pair: band for pair, band in found.correlations.items() if band is not None}
+
+
+class Cells:
+    """The released cells of each column, as values, and how wide the one is in which a number lies."""
+
+    def __init__(self, release: Any) -> None:
+        """Read the cells of a release whose columns have one coordinate each."""
+        frame, self.ends, self.steps = release.to_frame(), {}, {}
+        for i, (name, column) in enumerate(release.schema.data.items()):
+            if "column" in frame.column_names:
+                own = frame.filter(pa.compute.equal(frame["column"], i))
+                sides = own["low"].to_numpy(), own["high"].to_numpy()
+            else:
+                sides = frame[f"low_{i}"].to_numpy(), frame[f"high_{i}"].to_numpy()
+            curved = column.tag() in ("integer", "number") and column.curved
+            ends = [column.averages(side[:, None]) if curved else side for side in sides]
+            self.ends[name] = [side[~np.isnan(side)] for side in ends]
+            self.steps[name] = 1.0 if column.tag() in ("integer", "date") else 0.0
+
+    def width(self, name: str, value: float) -> float:
+        """Return the width of the narrowest cell that holds a value, or of most cells; at least one step."""
+        low, high = self.ends[name]
+        holds = (low <= value) & (value <= high)
+        widths = (high - low)[holds] if holds.any() else high - low
+        return max(self.steps[name], float(widths.min() if holds.any() else np.median(widths)) if len(widths) else 0.0)
+
+
+def scored(cases: Iterator[tuple[int, Any]], epsilon: float) -> dict[str, dict[str, float]]:
+    """Return for every statistic how many bands held, their median width, and what that is compared with."""
+    seen: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
+    for fit, (schema, table, truth) in cases:
+        synth = pm.Synthesizer(schema, epsilon=epsilon, neighbours="add-remove")
+        release = synth.fit(table, insecure_seed=fit).release_
+        cells = Cells(release) if schema.domain.width == len(schema.data) else None
+        for name, band in bands(pm.typical_error(release, runs=RUNS, level=LEVEL, seed=fit)).items():
+            if name not in truth:
+                continue
+            slack = 1e-9 * max(1.0, abs(truth[name]))  # of rounding
+            holds = band.low - slack <= truth[name] <= band.high + slack
+            placed = cells is not None and (name[-1] == "mean" or name[-1].endswith(" %"))
+            cell = cells.width(name[0], truth[name]) if placed else 0.0
+            seen.setdefault(name, []).append((holds, band.high - band.low, abs(band.value - truth[name]), cell))
+    return {" | ".join(name): summary(np.array(found, np.float64)) for name, found in seen.items()}
+
+
+def summary(found: np.ndarray) -> dict[str, float]:
+    """Return what is kept of one statistic of one case; `ratio` is None where there is no error and no cell."""
+    held, widths, errors, cells = found.T
+    needed = 2 * np.sort(errors)[math.ceil(LEVEL * len(errors)) - 1]
+    least, width = max(float(needed), float(np.median(cells))), float(np.median(widths))
     return {
-        "uniform": (line, lambda rng: rng.random((ROWS, 1))),
-        "bell": (line, lambda rng: np.clip(rng.normal(0.4, 0.1, (ROWS, 1)), 0, 1)),
-        "two bells": (
-            line,
-            lambda rng: np.clip(rng.choice([0.2, 0.7], (ROWS, 1)) + rng.normal(0, 0.05, (ROWS, 1)), 0, 1),
-        ),
-        "heavy tail": (line, lambda rng: np.clip(rng.lognormal(-3.5, 1, (ROWS, 1)), 0, 1)),
-        "spikes": (line, lambda rng: rng.choice([0.0, 0.1, 0.25, 0.5, 0.75], (ROWS, 1), p=[0.4, 0.1, 0.2, 0.2, 0.1])),
-        "clusters": (square, clusters),
-        "tilted": (square, tilted),
+        "fits": len(held),
+        "held": int(held.sum()),
+        "width": width,
+        "needed": float(needed),
+        "cell": float(np.median(cells)),
+        "ratio": width / least if least > 0 else None,
     }
 
 
-def tables() -> Iterator[tuple[str, pm.Schema, pa.Table]]:
-    for name in ("adult", "flights"):
-        schema = pm.Schema.from_toml(EXAMPLES / name / f"{name}.toml")
-        table = pq.read_table(EXAMPLES / name / f"{name}.parquet")
-        few = np.random.default_rng(0).permutation(table.num_rows)[:WIDEST]
-        yield name, schema, table.take(few)
-    from pyarrow import csv
-
-    yield (
-        "people",
-        pm.Schema.from_toml(EXAMPLES / "people" / "people.toml"),
-        csv.read_csv(EXAMPLES / "people" / "people.csv"),
-    )
+def shape_case(name: str, rows: int, epsilon: float, fits: int, more: int) -> dict[str, dict[str, float]]:
+    """Return the scores of one table of shapes; those that too few bands cover are counted again in more fits."""
+    names = (band_shapes.TREES | band_shapes.WIDE)[name]
+    found = scored(((fit, given(names, rows, 1000 + fit)) for fit in range(fits)), epsilon)
+    if any(one["held"] < LEAST_HELD * one["fits"] for one in found.values()) and more:
+        again = scored(((fit, given(names, rows, 10_000 + fit)) for fit in range(more)), epsilon)
+        found |= {key: again[key] for key, one in found.items() if one["held"] < LEAST_HELD * one["fits"]}
+    return found
 
 
-def tally(release: Any, real: np.ndarray, counts: dict[str, list[int]], runs: int) -> float:
-    """Count which bands of a release hold the data's values, and return the seconds that it took."""
-    schema = getattr(release, "schema", None)
-    start = time.process_time()
-    found = pm.typical_error(release, runs=runs, seed=1)
-    seconds = time.process_time() - start
-    sample = release.sample(seed=2)
-    rows = sample if schema is None else schema.encode(sample.combine_chunks())
-    known = {v.name: v for v in variables(release.domain if schema is None else schema)}
-
-    def add(kind: str, holds: Any) -> None:
-        holds = np.atleast_1d(holds)
-        had = counts.setdefault(kind, [0, 0])
-        had[0], had[1] = had[0] + int(holds.sum()), had[1] + len(holds)
-
-    for name, v in known.items():
-        own = real[:, v.places]
-        truth, bins = v.shares(own), found.bins[name]
-        used = (truth > 0) | (bins.errors > 0)  # a bin that is empty here and there is no news
-        add("shares" if v.labels else "bins", (np.abs(truth - bins.shares) <= bins.errors + 1e-12)[used])
-        numbers = v.numbers(own)
-        if name in found.means and numbers is not None:
-            add("means", abs(np.nanmean(numbers) - found.means[name].value) <= found.means[name].error)
-        if name in found.quantiles:
-            true = smooth_quantiles(own[:, 0] if numbers is None else numbers, v.step)
-            bands = found.quantiles[name].values()
-            add("quantiles", [abs(q - b.value) <= b.error + 1e-12 for q, b in zip(true, bands, strict=True)])
-        add("W1 of columns", share_of_range(own, rows[:, v.places], v.space) <= found.columns[name].high)
-    for (a, b), spread in found.pairs.items():
-        one, two = known[a], known[b]
-        at = np.r_[one.places, two.places]
-        add("W1 of pairs", share_of_range(real[:, at], rows[:, at], joined([one.space, two.space])) <= spread.high)
-    if found.correlations:
-        numeric = list(dict.fromkeys(name for pair in found.correlations for name in pair))
-        matrix = np.column_stack([known[name].numbers(real[:, known[name].places]) for name in numeric])
-        measured = {frozenset(pair) for pair in found.pairs}
-        for (pair, band), true in zip(found.correlations.items(), correlations(matrix), strict=True):
-            kind = "correlations, measured" if frozenset(pair) in measured else "correlations, other pairs"
-            add(kind, abs(true - band.value) <= band.error)
-    return seconds
-
-
-def main(runs: int = 20) -> None:
-    if len(sys.argv) < 2 or "--scratch" in sys.argv:
-        record.begin()
-    results: dict[str, Any] = {}
-    for name, (space, draw) in shapes().items():
-        counts: dict[str, list[int]] = {}
-        for fit in range(FITS["shape"]):
-            real = draw(np.random.default_rng(100 + fit))
-            relation = ("replace", "add-remove")[fit % 2]
-            synth = pm.Synthesizer(space, epsilon=1, neighbours=relation)  # type: ignore[arg-type]
-            seconds = tally(synth.fit(real, insecure_seed=fit).release_, real, counts, runs)
-        results[name] = {"kind": "shape", "rows": ROWS, "columns": space.width, "seconds": seconds, "holds": counts}
-        print(name, {kind: f"{a}/{b}" for kind, (a, b) in counts.items()}, f"{seconds:.1f} s", flush=True)
-    for name, schema, table in tables():
-        counts = {}
-        real = schema.encode(table.combine_chunks())
-        for fit in range(FITS["wide" if real.shape[1] > 3 else "narrow"]):
-            synth = pm.Synthesizer(schema, epsilon=1, neighbours="add-remove").fit(table, insecure_seed=fit)
-            seconds = tally(synth.release_, real, counts, runs)
-        width = real.shape[1]
-        results[name] = {"kind": "table", "rows": len(real), "columns": width, "seconds": seconds, "holds": counts}
-        print(name, {kind: f"{a}/{b}" for kind, (a, b) in counts.items()}, f"{seconds:.1f} s", flush=True)
-    if len(sys.argv) < 2:
-        record.save("typical", runs=runs, level=0.9, cases=results)
+def main() -> None:
+    """Score the cases that are asked for, and write what is known after each."""
+    record.begin()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    every = [*band_shapes.TREES, *band_shapes.WIDE, *TABLES]
+    parser.add_argument("--fits", type=int, default=40, help="releases of each table of shapes")
+    parser.add_argument("--table-fits", type=int, default=6, help="releases of each real table")
+    parser.add_argument("--more-fits", type=int, default=200, help="releases where bands hold too seldom; 0 for none")
+    parser.add_argument("--rows", default="2000,50000", help="sizes of the tables of shapes")
+    parser.add_argument("--epsilons", default="0.3,1,4")
+    parser.add_argument("--cases", default=",".join(every), help="tables, with commas between")
+    asked = parser.parse_args()
+    wanted = [
+        (name, rows, epsilon)
+        for epsilon in map(float, asked.epsilons.split(","))
+        for rows in map(int, asked.rows.split(","))
+        for name in asked.cases.split(",")
+        if name not in TABLES or (rows == int(asked.rows.split(",")[0]) and epsilon == 1)
+    ]
+    known = record.kept("typical") or {}
+    cases = known.get("cases", {}) if known.get("commit") == record.commit() and known.get("runs") == RUNS else {}
+    for name, rows, epsilon in wanted:
+        fits = asked.table_fits if name in TABLES else asked.fits
+        key = name if name in TABLES else f"{name}, {rows} rows, epsilon {epsilon:g}"
+        if cases.get(key, {}).get("asked", 0) >= fits:
+            continue
+        start = time.process_time()
+        if name in TABLES:
+            real = example(name)
+            rows, scores = real[1].num_rows, scored(((fit, real) for fit in range(fits)), epsilon)
+        else:
+            scores = shape_case(name, rows, epsilon, fits, asked.more_fits)
+        seconds = time.process_time() - start
+        about = {"table": name, "rows": rows, "epsilon": epsilon, "asked": fits, "seconds": seconds}
+        cases[key] = about | {"statistics": scores}
+        held, of = (sum(one[what] for one in scores.values()) for what in ("held", "fits"))
+        print(f"{key}: {held} of {of} bands hold, {seconds:.0f} CPU s", flush=True)
+        record.save("typical", runs=RUNS, level=LEVEL, cases=cases)
 
 
 if __name__ == "__main__":

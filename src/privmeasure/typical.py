@@ -23,13 +23,22 @@ from privmeasure.domains import Floats, Points
 from privmeasure.errors import ArgumentError, is_whole
 from privmeasure.hints import hinted
 from privmeasure.mechanisms import PMM, PSMM, ColumnTree, Mechanism, Recipe
-from privmeasure.metrics.answers import QUANTILES, correlations, smooth_quantiles
+from privmeasure.metrics.answers import correlations
 from privmeasure.metrics.nearness import joined, rows_apart, share_of_range
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.recipe import DEFAULT
-from privmeasure.releases.bands import Band, BinBands, Spread, TypicalError, covering_error
+from privmeasure.releases.bands import QUANTILES, Band, BinBands, Spread, TypicalError, covering_error
 from privmeasure.releases.base import Measure, Release
 from privmeasure.releases.columns import ColumnsMeasure
+from privmeasure.releases.intervals import (
+    Axis,
+    Witness,
+    counted_groups,
+    mean_band,
+    measured,
+    part_inside,
+    quantile_bands,
+)
 from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.tables.frames import from_arrow
@@ -49,6 +58,9 @@ JOINT_ROWS = 400
 """Rows of a sample whose distance is computed exactly where there are many columns."""
 JOINT_WIDTH = 3
 """Coordinates up to which whole rows are compared on cells."""
+NOISE_DRAWS, FEW_NOISE_DRAWS = 60, 20
+"""Simulations of the noise of a column's counts; of one with more than `MANY_CELLS` cells."""
+MANY_CELLS = 1 << 16
 
 
 @hinted
@@ -66,10 +78,14 @@ def typical_error(
     """Estimate how far a release is from its data: W1 by column, by pair, of whole rows; bands around its answers.
 
     `functions` are statistics of your own: each takes the rows of a sample (a table as `frame` says, or an array of
-    points) and returns a number. A band holds the data's value about `level` of the time. A seed makes the result
-    reproducible; it weakens nothing, as the rows that are released again are synthetic.
+    points) and returns a number. A band holds the number that the real column gives about `level` of the time: its
+    plain quantile in its own type, mean, share or correlation, after values beyond the bounds are clamped. The value is
+    that of the release, as `release.mean` and `release.quantile` give it; the band may lie on one side of it. A seed
+    makes the result reproducible; it weakens nothing, as the rows that are released again are synthetic.
 
-    An estimate, not a bound, and blind to what the release smoothed away: `make bench-typical` says how often it holds.
+    An estimate, not a bound: `make bench-typical` says how often bands hold. Those of quantiles and means follow from
+    the noisy counts, if the release has them, and from the runs; the others from the runs alone, which do not see what
+    the release smoothed away.
 
     Guarantee:  privacy  post-processing of the release
                 cost     `runs` fits and samples of as many rows as were released
@@ -88,10 +104,11 @@ def typical_error(
         raise ArgumentError(f"level must be a number between 0 and 1, the share of bands that hold, got {level!r}.")
     if not isinstance(release, TableRelease) and not hasattr(release, "columns_of_file"):
         raise ArgumentError(f"release must be a release, as load returns it, got {type(release).__name__}.")
-    made = _Bootstrap(release, functions or {}, frame, threads)
     # one seed for every draw: a synthetic world needs no secret
     seeds = np.random.SeedSequence(seed).generate_state(2 * runs + 1, np.uint32).tolist()
-    released = made.look(made.rows(release, seeds[0]))
+    made = _Bootstrap(release, functions or {}, frame, threads, seed=seeds[0])
+    sample = made.rows(release, seeds[0])
+    released = made.look(sample)
     errors: list[_Look] = []
     distances: list[_Distances] = []
     for run in range(runs):
@@ -99,11 +116,12 @@ def typical_error(
         key = Key.fresh() if seed is None else Key.insecure(seeds[1 + 2 * run])
         again = made.rows(made.run(made.points(rows), key), seeds[2 + 2 * run])
         truth, answer = made.look(rows), made.look(again)
-        errors.append({name: np.abs(answer[name] - truth[name]) for name in truth})
+        errors.append({name: answer[name] - truth[name] for name in truth})
+        made.witness(made.points(rows), made.points(again))
         distances.append(made.compare(made.points(rows), made.points(again), seed=seeds[0]))
         if progress is not None:
             progress("typical error", (run + 1) / runs)
-    return made.gathered(released, errors, distances, level)
+    return made.gathered(released, made.points(sample), errors, distances, level)
 
 
 _Look = dict[tuple[str, str], Floats]
@@ -114,7 +132,9 @@ _Distances = dict[tuple[str, ...], tuple[float, ...]]
 class _Bootstrap:
     """One release, the mechanism that made it, and what is looked at in its rows."""
 
-    def __init__(self, release: Release, functions: Mapping[str, Statistic], frame: str, threads: int | None) -> None:
+    def __init__(
+        self, release: Release, functions: Mapping[str, Statistic], frame: str, threads: int | None, *, seed: int
+    ) -> None:
         self.table = release if isinstance(release, TableRelease) else None
         self.measure = cast(Measure, release if self.table is None else self.table.measure)
         targets = () if self.table is None else self.table.schema.target_nodes
@@ -126,6 +146,34 @@ class _Bootstrap:
         self.numeric = numeric if len(numeric) <= MOST_CORRELATED else []
         self.means = numeric
         self.pairs = self._pairs(release)
+        self.witnesses = {
+            v.name: self._witnesses(v, np.random.default_rng([seed, v.places.start]))
+            for v in self.found
+            if v.has_quantiles or v in numeric
+        }
+
+    def _witnesses(self, v: Variable, rng: np.random.Generator) -> list[Witness]:
+        """Return what speaks of a column's quantiles and mean: its noisy counts, if they were kept, and the runs."""
+        known, place = measured(self.measure, v.places.start)
+        axis = Axis.of(known.measure, place, v.amounts, step=v.step, curved=getattr(v.column, "curved", False))
+        runs = Witness(axis, axis.masses, QUANTILES, biased=True)
+        draws = NOISE_DRAWS if 1 << min(known.measure.level, 63) <= MANY_CELLS else FEW_NOISE_DRAWS
+        counts = known.counts(draws, rng)
+        estimate = next(counts, None)
+        if estimate is None:
+            return [runs]
+        noise = Witness(axis, axis.sums(estimate), QUANTILES, biased=False)
+        for errors in counts:
+            noise.add_noise(axis.sums(errors))
+        return [noise, runs]
+
+    def witness(self, truth: Points, answer: Points) -> None:
+        """Show a run to the witnesses."""
+        for v in self.found:
+            if v.name in self.witnesses:
+                *_, runs = self.witnesses[v.name]
+                place = v.places.start
+                runs.add_run(runs.axis.counts(truth[:, place]), runs.axis.counts(answer[:, place]))
 
     def _pairs(self, release: Release) -> list[tuple[Variable, Variable]]:
         """Return the pairs that were measured together, or all of them in one tree."""
@@ -158,15 +206,8 @@ class _Bootstrap:
         for v in self.found:
             own = points[:, v.places]
             found["bins", v.name] = v.shares(own)
-            if v.has_quantiles:
-                numbers = v.numbers(own)
-                found["quantiles", v.name] = smooth_quantiles(own[:, 0] if numbers is None else numbers, v.step)
-        columns = {v.name: v.numbers(points[:, v.places]) for v in self.means}
-        for name, values in columns.items():
-            present = values[~np.isnan(values)] if values is not None else np.empty(0)
-            found["means", name] = np.array([present.mean() if len(present) else np.nan])
         if len(self.numeric) > 1:
-            matrix = np.column_stack([cast(Floats, columns[v.name]) for v in self.numeric])
+            matrix = np.column_stack([cast(Floats, v.numbers(points[:, v.places])) for v in self.numeric])
             found["correlations", ""] = correlations(matrix)
         if self.functions:
             given = rows if self.table is None else self._framed(rows, points)
@@ -195,18 +236,24 @@ class _Bootstrap:
         )
         return found
 
-    def gathered(self, released: _Look, errors: list[_Look], distances: list[_Distances], level: float) -> TypicalError:
-        """Return bands and spreads of all runs."""
-        half = {name: covering_error(np.stack([e[name] for e in errors]), level) for name in released}
+    def gathered(
+        self, released: _Look, points: Points, errors: list[_Look], distances: list[_Distances], level: float
+    ) -> TypicalError:
+        """Return bands and spreads of all runs; `points` are the rows of the release that `released` is about."""
 
-        def bands(kind: str, name: str) -> list[Band]:
-            return [Band(float(v), float(e)) for v, e in zip(released[kind, name], half[kind, name], strict=True)]
+        def bands(kind: str, name: str, within: tuple[float, float]) -> list[Band]:
+            wrong = np.stack([e[kind, name] for e in errors])
+            return [Band.of(float(v), e, level, within) for v, e in zip(released[kind, name], wrong.T, strict=True)]
 
+        correlated: dict[tuple[str, str], Band | None] = {}
+        if len(self.numeric) > 1:
+            wrong = [e["correlations", ""] for e in errors]
+            correlated = self._correlations(released["correlations", ""], wrong, points, level)
         spreads = {
             names: Spread.of([d[names][0] for d in distances], level, [d[names][1] for d in distances if d[names][1:]])
             for names in distances[0]
         }
-        numeric = [v.name for v in self.numeric]
+        half = {v.name: covering_error(np.abs([e["bins", v.name] for e in errors]), level) for v in self.found}
         return TypicalError(
             runs=len(errors),
             level=level,
@@ -214,23 +261,51 @@ class _Bootstrap:
             columns={names[0]: s for names, s in spreads.items() if len(names) == 1},
             pairs={(n[0], n[1]): s for n, s in spreads.items() if len(n) == 2},
             joint=spreads[()],
-            means={v.name: bands("means", v.name)[0] for v in self.means},
-            quantiles={
-                v.name: dict(zip(QUANTILES, bands("quantiles", v.name), strict=True))
-                for v in self.found
-                if v.has_quantiles
-            },
+            means={v.name: Band(self._mean(v), *mean_band(self.witnesses[v.name], level)) for v in self.means},
+            quantiles={v.name: self._quantiles(v, level) for v in self.found if v.has_quantiles},
             shares={
-                v.name: dict(zip((*v.labels, "missing"), bands("bins", v.name), strict=False))
+                v.name: dict(zip((*v.labels, "missing"), bands("bins", v.name, (0.0, 1.0)), strict=False))
                 for v in self.found
                 if 0 < len(v.labels) <= MOST_LISTED_SHARES
             },
-            correlations=dict(zip(combinations(numeric, 2), bands("correlations", ""), strict=True))
-            if len(numeric) > 1
-            else {},
-            functions={name: bands("functions", name)[0] for name in self.functions},
-            bins={v.name: BinBands(released["bins", v.name], half["bins", v.name]) for v in self.found},
+            correlations=correlated,
+            functions={name: bands("functions", name, (-np.inf, np.inf))[0] for name in self.functions},
+            bins={v.name: BinBands(released["bins", v.name], half[v.name]) for v in self.found},
         )
+
+    def _mean(self, v: Variable) -> float:
+        """Return the mean of a column that the release states."""
+        if self.table is not None:
+            return self.table.mean()[v.name]
+        return float(cast(Any, self.measure).mean()[v.places.start])
+
+    def _quantiles(self, v: Variable, level: float) -> dict[float, Band]:
+        """Return the quantiles of a column that the release states, with their bands."""
+        places = [cast(Any, self.measure).quantile(q, column=v.places.start) for q in QUANTILES]
+        values, found = v.read(np.array(places)).tolist(), quantile_bands(self.witnesses[v.name], level)
+        return {q: Band(value, *ends) for q, value, ends in zip(QUANTILES, values, found, strict=True)}
+
+    def _correlations(
+        self, values: Floats, errors: list[Floats], points: Points, level: float
+    ) -> dict[tuple[str, str], Band | None]:
+        """Return the bands of the correlations of columns that were measured together, and None for other pairs.
+
+        A pair was counted in groups of values. What the columns share inside of a group is lost before any run: at most
+        the geometric mean of the parts of their variances that lie inside.
+        """
+        found: dict[tuple[str, str], Band | None] = {}
+        for at, (a, b) in enumerate(combinations(self.numeric, 2)):
+            groups = counted_groups(self.measure, a.places.start, b.places.start, points)
+            found[a.name, b.name] = None
+            if groups is not None:
+                parts = [
+                    part_inside(cast(Floats, v.numbers(points[:, v.places])), codes)
+                    for v, codes in zip((a, b), groups, strict=True)
+                ]
+                unseen = float(np.sqrt(np.prod(parts)))
+                wrong = [e[at] for e in errors]
+                found[a.name, b.name] = Band.of(float(values[at]), wrong, level, (-1.0, 1.0), unseen=unseen)
+        return found
 
 
 def same_mechanism(measure: Measure, targets: tuple[int, ...] = ()) -> Mechanism:

@@ -1,4 +1,4 @@
-"""What people ask of a table: quantiles, correlations, how well one column follows from the others.
+"""What people ask of a table: correlations, how well one column follows from the others.
 
 The results are those of the rows that are given: where these are real data, they are confidential.
 """
@@ -11,31 +11,12 @@ import numpy as np
 from privmeasure.domains import Bools, Floats, Points
 from privmeasure.tables.variables import Variable
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_INDICATORS = 40
 """Values of a column that a linear score tells apart; the rest count as one."""
 RIDGE = 1e-3
 """Of the number of rows: what keeps a score from following columns that repeat each other."""
 MOST_SCORED = 50_000
 """Rows that a score is fitted on."""
-
-
-def smooth_quantiles(values: Floats, step: float = 0.0) -> Floats:
-    """Return the quantiles of what is not NaN; each value is spread evenly over a `step` around it.
-
-    So a quantile of whole numbers moves with the shares, and does not jump; rounded, it is the plain one.
-
-    Examples:
-        >>> smooth_quantiles(np.array([3.0, 3, 3, 4, 4, 4, np.nan]), 1.0)[2:3]
-        array([3.5])
-    """
-    present = np.sort(values[~np.isnan(values)])
-    if not len(present):
-        return np.full(len(QUANTILES), np.nan)
-    if step:
-        first, last = (np.searchsorted(present, present, side=side) for side in ("left", "right"))
-        present = present + step * ((np.arange(len(present)) + 0.5 - first) / (last - first) - 0.5)
-    return np.quantile(present, QUANTILES)
 
 
 def correlations(matrix: Floats) -> Floats:

@@ -15,6 +15,12 @@ from privmeasure.domains import Floats
 from privmeasure.notebook import html_table
 from privmeasure.rounding import ROUNDING
 
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""The quantiles that get bands."""
+MOST_LISTED = 45
+"""Correlations up to which all are printed: those of ten columns."""
+NOT_MEASURED = "not measured"
+"""Stands for the band of the correlation of two columns that were not measured together."""
 BLIND = (
     "An estimate, not a bound: the mechanism was run again on rows of the release, whose truth is known. It is blind "
     "to what the release has smoothed away already: spikes inside a cell, a long tail in a few wide cells, and "
@@ -40,24 +46,43 @@ def covering_error(errors: ArrayLike, level: float) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """What a release says of a number, and how far the data's may be from it, about 9 times in 10."""
+    """What a release says of a number, and between which numbers that of the data lies, about 9 times in 10.
+
+    The value need not lie in the middle, nor inside: noise lifts tails, and the band is where they were before.
+
+    Examples:
+        >>> print(Band(4.0, 2.5, 4.5), Band(4.0, 2.5, 4.5).error)
+        4 (2.5 to 4.5) 1.5
+    """
 
     value: float
-    error: float
+    low: float
+    high: float
 
     @property
-    def low(self) -> float:
-        """The lower end."""
-        return self.value - self.error
+    def error(self) -> float:
+        """By how much the value may be wrong, on the side on which that is more."""
+        return max(self.value - self.low, self.high - self.value)
 
-    @property
-    def high(self) -> float:
-        """The upper end."""
-        return self.value + self.error
+    @classmethod
+    def of(
+        cls, value: float, errors: ArrayLike, level: float, within: tuple[float, float], *, unseen: float = 0.0
+    ) -> "Band":
+        """Return the band that errors of runs show, inside of bounds; `unseen` is what runs cannot show, on each side.
+
+        It is as wide as the errors scatter, and moved by their mean. A release has lost some of that already, so that
+        runs of it show less: it is moved by up to twice as much.
+        """
+        wrong = np.asarray(errors, np.float64)
+        bias = float(wrong.mean())
+        room = covering_error(np.abs(wrong - bias), level) + unseen
+        ends = value - np.array([bias, 2 * bias])
+        low, high = np.clip([ends.min() - room, ends.max() + room], *within)
+        return cls(value, float(low), float(high))
 
     def __str__(self) -> str:
-        """Say both."""
-        return f"{self.value:.4g} ± {self.error:.2g}"
+        """Say the value and the band."""
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +117,8 @@ class TypicalError:
 
     W1 distances are shares of the range of a column; of a pair or of whole rows, of the larger of the shares. `joint`
     has a floor where it was computed from few rows. `shares` are by value, with `missing` where cells may be. Quantiles
-    are in the units of the column, of dates in days since 1970, of ranks in positions.
+    are in the units of the column, of dates in days since 1970, of instants in steps of their resolution, of ranks in
+    positions. `correlations` are None for columns that were not measured together.
     """
 
     runs: int
@@ -104,7 +130,7 @@ class TypicalError:
     means: Mapping[str, Band]
     quantiles: Mapping[str, Mapping[float, Band]]
     shares: Mapping[str, Mapping[str, Band]]
-    correlations: Mapping[tuple[str, str], Band]
+    correlations: Mapping[tuple[str, str], Band | None]
     functions: Mapping[str, Band]
     bins: Mapping[str, BinBands] = field(repr=False)
 
@@ -121,7 +147,10 @@ class TypicalError:
             "means": {name: _fields(band) for name, band in self.means.items()},
             "quantiles": {n: {str(q): _fields(b) for q, b in own.items()} for n, own in self.quantiles.items()},
             "shares": {n: {value: _fields(b) for value, b in own.items()} for n, own in self.shares.items()},
-            "correlations": [{"columns": list(n)} | _fields(band) for n, band in self.correlations.items()],
+            "correlations": [
+                {"columns": list(n)} | ({"value": NOT_MEASURED} if band is None else _fields(band))
+                for n, band in self.correlations.items()
+            ],
             "functions": {name: _fields(band) for name, band in self.functions.items()},
         }
 
@@ -136,8 +165,14 @@ class TypicalError:
             + (f"; mean {self.means[name]}" if name in self.means else "")
             for name, spread in self.columns.items()
         ]
+        lines += [f"  {one} and {two}: correlation {band or NOT_MEASURED}" for (one, two), band in self._few_pairs]
         lines += [f"  {name}: {band}" for name, band in self.functions.items()]
         return "\n".join([*lines, BLIND])
+
+    @property
+    def _few_pairs(self) -> list[tuple[tuple[str, str], Band | None]]:
+        """The correlations, if they are few enough to be listed."""
+        return list(self.correlations.items()) if len(self.correlations) <= MOST_LISTED else []
 
     def _repr_html_(self) -> str:
         """Show the distances and the means in a notebook."""
@@ -150,6 +185,6 @@ class TypicalError:
 
 
 def _fields(value: Band | Spread) -> dict[str, float | None]:
-    names = ("value", "error") if isinstance(value, Band) else ("typical", "high", "floor")
+    names = ("value", "low", "high", "error") if isinstance(value, Band) else ("typical", "high", "floor")
     found = {name: getattr(value, name) for name in names}
     return {name: item if item is None or math.isfinite(item) else None for name, item in found.items()}

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import Bools, Floats
+from privmeasure.domains import Bools, Floats, Points
 from privmeasure.estimates.joint import Margin, joint_leaves
 from privmeasure.estimates.linear import Estimate, blue_estimates, existing, noise_variance, total_estimate
+from privmeasure.model.ranks import Groups
 from privmeasure.noise.law import facts_of
 from privmeasure.releases.base import Measure
 from privmeasure.releases.cells import CellMeasure
@@ -32,6 +33,12 @@ from privmeasure.releases.refining import table_margins
 
 SURE_OF_TOTAL = 1e-6
 """The variance of the number of rows in an estimate that keeps it, relative to that of a count of the last level."""
+
+RISK_OF_RUNS = 0.25
+"""The part of the chance of a wrong band that is left to the runs, if the noisy counts speak too."""
+
+ROOT = np.zeros(1, np.uint64)
+"""The one cell of level 0."""
 
 Values = Callable[[Floats], Floats]
 """What a reader sees of places on an axis, as numbers."""
@@ -74,7 +81,9 @@ class Measured:
         yield leaves(noisy, self.margins, total)
         for _ in range(draws):
             noise = {level: np.where(exists[level], law.simulated(rng, 1 << level), 0) for level, law in laws.items()}
-            sums = [Margin(m.groups, rng.normal(0, math.sqrt(m.variance), len(m.sums)), m.variance) for m in self.margins]
+            sums = [
+                Margin(m.groups, rng.normal(0, math.sqrt(m.variance), len(m.sums)), m.variance) for m in self.margins
+            ]
             yield leaves(noise, sums, self._total_error(noise, variances, exists[depth], rng))
 
     def _total_error(
@@ -131,26 +140,27 @@ class Axis:
     @classmethod
     def of(cls, measure: CellMeasure, place: int, values: Values, *, step: float, curved: bool = False) -> "Axis":
         """Return the intervals of one coordinate of a measure."""
-        released = measure.cells
-        low, high = (side[:, place] for side in measure.domain.extent(released, measure.level))
-        every = np.flatnonzero(existing(measure.domain, measure.level)[-1]) if measure.noisy else released.view(np.int64)
-        first, last = (side[:, place] for side in measure.domain.extent(every.astype(np.uint64), measure.level))
+        ((lowest, highest),) = zip(*(side[:, place] for side in measure.domain.extent(ROOT, 0)), strict=True)
+        every = measure.cells
+        if measure.noisy:
+            every = np.flatnonzero(existing(measure.domain, measure.level)[-1]).astype(np.uint64)
+        first, last = (side[:, place] for side in measure.domain.extent(every, measure.level))
         there = ~np.isnan(first)
-        starts = np.unique(first[there])
-        afterwards = last[there] + step  # where no cell is listed, an interval without rows begins
-        starts = np.union1d(starts, afterwards[afterwards < last[there].max()])
-        ends = np.r_[starts[1:] - step, last[there].max()]
+        inner = first[there]
+        if not measure.noisy:  # cells without rows are not listed, so that an interval begins behind each one that is
+            inner = np.union1d(inner, last[there] + step)
+        starts = np.union1d([lowest], inner[(inner > lowest) & (inner <= highest - step if step else inner < highest)])
+        ends = np.r_[starts[1:] - step, highest]
+        at = np.where(there, np.searchsorted(starts, first, side="right") - 1, len(starts))
         cells = np.empty(0, np.int64)
         if measure.noisy:
             cells = np.full(1 << measure.level, len(starts))
-            cells[every] = np.where(there, np.searchsorted(starts, first, side="right") - 1, len(starts))
-        present = ~np.isnan(low)
-        masses = np.bincount(
-            np.searchsorted(starts, low[present], side="right") - 1, measure.mass[present], len(starts)
-        )
-        sides, centre = (values(starts), values(ends)), values((starts + ends) / 2)
-        middle = (sides[0] + 4 * centre + sides[1]) / 6 if curved else (sides[0] + sides[1]) / 2
-        return cls(starts, sides[0], middle, sides[1], masses.astype(np.float64), step, cells)
+            cells[every.view(np.int64)] = at
+        held = at if not measure.noisy else at[np.searchsorted(every, measure.cells)]
+        masses = np.bincount(held, measure.mass, len(starts) + 1)[: len(starts)].astype(np.float64)
+        low, centre, high = values(starts), values((starts + ends) / 2), values(ends)
+        middle = (low + 4 * centre + high) / 6 if curved else (low + high) / 2
+        return cls(starts, low, middle, high, masses, step, cells)
 
     def sums(self, leaves: Floats) -> Floats:
         """Return the sum over the cells of each interval."""
@@ -204,7 +214,7 @@ class Moments:
     def deviation(self) -> Floats:
         """The standard deviation of each place."""
         rest = np.maximum(self.squares - self.count * self.mean**2, 0.0)
-        return np.sqrt(rest / max(self.count - 1, 1))
+        return np.asarray(np.sqrt(rest / max(self.count - 1, 1)))
 
 
 def student(level: float, count: int) -> float:
@@ -221,9 +231,9 @@ def student(level: float, count: int) -> float:
 class Witness:
     """Counts of the intervals of an axis, and errors of what they say: of T_k for some quantiles, and of the mean."""
 
-    def __init__(self, axis: Axis, counts: Floats, quantiles: Sequence[float]) -> None:
-        """Begin without errors."""
-        self.axis, self.quantiles = axis, np.asarray(quantiles)
+    def __init__(self, axis: Axis, counts: Floats, quantiles: Sequence[float], *, biased: bool) -> None:
+        """Begin without errors; `biased` says whether their mean is an error that the counts have."""
+        self.axis, self.quantiles, self.biased = axis, np.asarray(quantiles), biased
         self.counts, self.errors = counts, Moments()
 
     def _says(self, counts: Floats) -> Floats:
@@ -247,9 +257,89 @@ class Witness:
     def limits(self, level: float) -> tuple[Floats, Floats]:
         """Return what T_k and the mean are at least and at most, each with the same chance, both with `level`.
 
-        Errors that have the same sign in all runs are taken off. What a release smoothed away it cannot lose again, so
-        that runs show less of it than there is: it is taken off up to twice.
+        A bias is taken off. A release has lost some of what the mechanism loses already, so that runs of it show less
+        of the bias than there is: it is taken off up to twice.
         """
-        bias, room = self.errors.mean, student(level, self.errors.count) * self.errors.deviation
-        centre = self._says(self.counts) - bias
-        return np.minimum(centre, centre - bias) - room, np.maximum(centre, centre - bias) + room
+        room = student(level, self.errors.count) * self.errors.deviation
+        said, bias = self._says(self.counts), self.errors.mean if self.biased else 0.0
+        return np.minimum(said - bias, said - 2 * bias) - room, np.maximum(said - bias, said - 2 * bias) + room
+
+
+def quantile_bands(witnesses: Sequence[Witness], level: float) -> list[tuple[float, float]]:
+    """Return between which values each quantile lies: in intervals that no witness rules out.
+
+    If the witnesses contradict each other everywhere, the first one decides; what it rules out everywhere is unknown.
+    """
+    axis, quantiles = witnesses[0].axis, len(witnesses[0].quantiles)
+    likely = []
+    for limits in _all_limits(witnesses, level):
+        low, high = (side[:-1].reshape(quantiles, -1) for side in limits)
+        likely.append((low[:, :-1] < 0) & (high[:, 1:] >= 0))
+    found = []
+    for at in range(quantiles):
+        together = np.logical_and.reduce([possible[at] for possible in likely])
+        places = np.flatnonzero(together if together.any() else likely[0][at])
+        first, last = (places[0], places[-1]) if len(places) else (0, -1)
+        found.append((float(axis.low[first]), float(axis.high[last])))
+    return found
+
+
+def mean_band(witnesses: Sequence[Witness], level: float) -> tuple[float, float]:
+    """Return between which values the mean lies: where all witnesses place it, and as far as rows may move in cells."""
+    axis = witnesses[0].axis
+    sides = [(float(low[-1]), float(high[-1])) for low, high in _all_limits(witnesses, level)]
+    low, high = max(low for low, _ in sides), min(high for _, high in sides)
+    if not low <= high:
+        low, high = sides[0]
+    down, up = axis.room()
+    first, last = float(axis.low[0]), float(axis.high[-1])
+    if not math.isfinite(low + high):
+        return first, last
+    return min(max(low - down, first), last), max(min(high + up, last), first)
+
+
+def _all_limits(witnesses: Sequence[Witness], level: float) -> list[tuple[Floats, Floats]]:
+    """Return the limits of each witness; they share the chance that a band is wrong."""
+    risks = [1 - RISK_OF_RUNS, RISK_OF_RUNS] if len(witnesses) == 2 else [1.0]
+    return [one.limits(1 - (1 - level) * risk) for one, risk in zip(witnesses, risks, strict=True)]
+
+
+def counted_groups(measure: Measure, one: int, two: int, points: Points) -> tuple[Groups, Groups] | None:
+    """Return in which groups of values two coordinates of rows were counted together; None if they were not."""
+    if not isinstance(measure, ColumnsMeasure):
+        column, _ = measure.part(one)
+        cells = column.domain.locate(points, column.level).view(np.int64)
+        return cells, cells
+    (i, _), (j, _) = measure.factor(one), measure.factor(two)
+
+    def located(factor: int) -> Groups:
+        column, place = measure.columns[factor], measure.domain.columns[factor]
+        return column.domain.locate(points[:, place], column.level).view(np.int64)
+
+    if i == j:
+        return located(i), located(i)
+    for pair in measure.pairs:
+        if {pair.first, pair.second} == {i, j}:
+            codes = {
+                factor: groups[measure.ranks[factor][located(factor)]]
+                for factor, groups in ((pair.first, pair.first_groups), (pair.second, pair.second_groups))
+            }
+            return codes[i], codes[j]
+    return None
+
+
+def part_inside(values: Floats, groups: Groups) -> float:
+    """Return the part of the variance of values that lies inside of groups.
+
+    Examples:
+        >>> part_inside(np.array([0.0, 2.0, 10.0, 12.0]), np.array([1, 1, 3, 3]))
+        0.07407407407407407
+    """
+    present = ~np.isnan(values)
+    values, codes = values[present], np.unique(groups[present], return_inverse=True)[1]
+    if not len(values) or not (whole := float(((values - values.mean()) ** 2).sum())) > 0:
+        return 0.0
+    count = np.bincount(codes)
+    from_mean = values - (np.bincount(codes, values) / count)[codes]
+    inside = np.bincount(codes, from_mean**2) * count / np.maximum(count - 1, 1)  # of few rows, as of many
+    return min(float(inside.sum()) / whole, 1.0)

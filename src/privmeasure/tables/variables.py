@@ -27,6 +27,7 @@ from privmeasure.domains import (
     Sphere,
     Steps,
 )
+from privmeasure.tables.arrow import numbers
 from privmeasure.tables.columns.base import DataColumn
 from privmeasure.tables.columns.dates import Date
 from privmeasure.tables.columns.times import Datetime, Time
@@ -159,6 +160,19 @@ class Variable:
             return self.column.averages(points)
         return points[:, 0] if points.shape[1] == 1 and not isinstance(self.present, Circle) else None
 
+    def amounts(self, places: Floats) -> Floats:
+        """Return the numbers that places on its axis stand for; the places, if means make no sense."""
+        found = self.numbers(places[:, None])
+        return places if found is None else found
+
+    def read(self, places: Floats) -> Floats:
+        """Return what a reader sees of places on its axis, as numbers: as its type has them, of ranks the positions."""
+        if self.column is None:
+            return places
+        if self.column.averages(places[:, None]) is None:
+            return np.rint(places) if self.step else places
+        return numbers(self.column.decode(places[:, None], [None])[0])
+
     @property
     def has_quantiles(self) -> bool:
         """Whether values follow each other as their points do, and may be drawn on one axis."""
@@ -168,8 +182,8 @@ class Variable:
 
     @property
     def step(self) -> float:
-        """By how much neighbouring values differ: 1 for whole numbers, days and ranks, 0 for all other numbers."""
-        return 1.0 if isinstance(self.present, Integers | Steps) or getattr(self.column, "whole", False) else 0.0
+        """By how much neighbouring places on its axis differ: 1 for whole numbers, days and ranks, 0 for all others."""
+        return 1.0 if self.labels or isinstance(self.present, Integers | Steps) else 0.0
 
     def drawn(self, places: Floats) -> Floats:
         """Return where points of an axis lie in a picture: numbers, days since 1970, hours, ratios as they are."""

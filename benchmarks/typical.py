@@ -125,8 +125,8 @@ def shape_case(key: str, name: str, rows: int, epsilon: float, fits: int, more: 
     names = (band_shapes.TREES | band_shapes.WIDE)[name]
     found = scored(key, ((fit, given(names, rows, 1000 + fit)) for fit in range(fits)), epsilon)
     if any(one["held"] < LEAST_HELD * one["fits"] for one in found.values()) and more:
-        again = scored(key, ((fit, given(names, rows, 10_000 + fit)) for fit in range(more)), epsilon)
-        found |= {key: again[key] for key, one in found.items() if one["held"] < LEAST_HELD * one["fits"]}
+        again = scored(key, ((fits + fit, given(names, rows, 10_000 + fit)) for fit in range(more)), epsilon)
+        found |= {what: again[what] for what, one in found.items() if one["held"] < LEAST_HELD * one["fits"]}
     return found
 
 

@@ -1,6 +1,8 @@
 """The typical error: free, by the release's own plan, about as large as errors are, with bands that hold as said."""
 
+import datetime
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +12,10 @@ import privmeasure as pm
 from privmeasure import typical as room
 from privmeasure.errors import ArgumentError
 from privmeasure.metrics.nearness import share_of_range
-from privmeasure.releases.bands import BLIND, Band, Spread
+from privmeasure.releases.bands import BLIND, QUANTILES, Band, Spread
 from privmeasure.typical import same_mechanism
 
-from .report.releases import release, wide_schema, wide_table
+from .report.releases import release, typical, wide_schema, wide_table
 
 LINE = pm.Box([(0, 1)])
 
@@ -41,7 +43,7 @@ def test_it_is_about_as_large_as_errors_are(epsilon):
     means, distances = truths(epsilon)
     found = pm.typical_error(fitted(bell(0), epsilon=epsilon, seed=100), runs=60, seed=1)
     assert 0.7 < found.columns["x0"].typical / distances.mean() < 1.4
-    assert 0.6 < found.means["x0"].error / np.quantile(means, 0.9) < 1.6
+    assert 0.6 < found.means["x0"].error / np.quantile(means, 0.9) < 2.5
 
 
 def test_that_would_reject_another_amount_of_noise():
@@ -60,9 +62,10 @@ def test_bands_hold_about_nine_times_in_ten():
         relation = ("replace", "add-remove")[seed % 2]
         band = pm.typical_error(fitted(rows, seed=seed, neighbours=relation), runs=20, seed=seed).means["x0"]
         for name, part in (("whole", 1), ("a third", 3)):
-            held[name].append(abs(band.value - rows.mean()) <= band.error / part)
+            middle, half = (band.low + band.high) / 2, (band.high - band.low) / 2
+            held[name].append(abs(middle - rows.mean()) <= half / part)
     assert 0.75 < np.mean(held["whole"]) <= 1
-    assert np.mean(held["a third"]) < 0.65
+    assert np.mean(held["a third"]) < 0.75
 
 
 def test_it_reads_nothing_but_the_release(monkeypatch):
@@ -134,7 +137,10 @@ def test_a_table_has_everything():
     assert {"age", "born", "income", "size"} <= found.quantiles.keys()
     assert list(found.shares["food"]) == ["apple", "pear", "cod", "eel", "bread"]
     assert 0.2 < found.shares["smoker"]["true"].value < 0.4
-    assert ("age", "income") in found.correlations
+    together = {frozenset(pair) for pair in found.pairs}
+    for pair, band in found.correlations.items():
+        assert (band is not None) == (frozenset(pair) in together)
+    assert None in found.correlations.values()
     assert abs(found.functions["smokers"].value - found.shares["smoker"]["true"].value) < 0.01
     assert found.joint.floor is not None
     real = wide_schema().encode(wide_table().combine_chunks())
@@ -174,7 +180,12 @@ def test_a_release_that_says_nothing_has_an_estimate_too():
 
 
 def test_bands_and_spreads():
-    assert (Band(2.0, 0.5).low, Band(2.0, 0.5).high) == (1.5, 2.5)
+    assert Band(2.0, 1.5, 2.25).error == 0.5
+    assert Band(2.0, 1.0, 1.5).error == 1.0
+    assert str(Band(2.0, 1.0, 1.5)) == "2 (1 to 1.5)"
+    assert Band.of(2.0, [-0.5, 0.0, 0.5], 0.9, (-9.0, 9.0)) == Band(2.0, 1.5, 2.5)
+    assert Band.of(2.0, [1.0, 1.0], 0.9, (-9.0, 9.0)) == Band(2.0, 0.0, 1.0)
+    assert Band.of(0.9, [-0.5, 0.0, 0.5], 0.9, (0.0, 1.0), unseen=0.5) == Band(0.9, 0.0, 1.0)
     assert Spread.of([1.0, 3.0, 2.0], 0.9) == Spread(2.0, 3.0, None)
     assert Spread.of([1.0, 3.0], 0.5, [4.0, 6.0]).floor == 5.0
 
@@ -187,3 +198,67 @@ def test_functions_of_pandas_frames_see_dates_as_samples_have_them():
     functions = {"month": lambda rows: rows["day"].dt.month.mean()}
     found = pm.typical_error(made, runs=2, seed=1, frame="pandas", functions=functions)
     assert 4 < found.functions["month"].value < 6
+
+
+def zeros_and_children(rows=2000, seed=0):
+    """Return a schema and rows of a fee that is mostly 0, and of a small whole number."""
+    rng = np.random.default_rng(seed)
+    schema = pm.Schema({"fee": pm.Number(0, 1000, decimals=2), "kids": pm.Integer(0, 10)})
+    fee = np.where(rng.random(rows) < 0.6, 0, rng.gamma(2, 15, rows)).round(2)
+    return schema, pa.table({"fee": fee, "kids": rng.poisson(1.2, rows)})
+
+
+@pytest.mark.parametrize("mechanism", ["pmm", "columns"])
+def test_quantiles_of_zeros_and_of_whole_numbers_lie_in_their_bands(mechanism):
+    """12 releases from fixed seeds: spread over half a unit, or over its cell, a quantile lies in no band at all."""
+    held = dict.fromkeys(QUANTILES, 0)
+    for seed in range(12):
+        schema, rows = zeros_and_children(seed=seed)
+        made = pm.Synthesizer(schema, epsilon=1, neighbours="add-remove", mechanism=mechanism)
+        found = pm.typical_error(made.fit(rows, insecure_seed=seed).release_, runs=5, seed=seed)
+        for q in QUANTILES:
+            true = {name: np.quantile(rows[name].to_numpy(), q, method="inverted_cdf") for name in ("fee", "kids")}
+            bands = {name: found.quantiles[name][q] for name in true}
+            held[q] += all(bands[name].low <= true[name] <= bands[name].high for name in true)
+            assert bands["kids"].low >= 0
+            assert {float(x).is_integer() for x in (bands["kids"].value, bands["kids"].low, bands["kids"].high)} == {
+                True
+            }
+    assert min(held.values()) >= 9
+    together = bool(found.pairs)  # in one tree always
+    assert together or mechanism == "columns"
+    assert (found.correlations["fee", "kids"] is not None) == together
+
+
+@pytest.mark.parametrize("kind", ["wide table", "tree of a table", "line", "columns of points"])
+def test_values_are_those_that_the_release_states(kind):
+    made, found = release(kind), typical(kind)
+    measure = getattr(made, "measure", made)
+    means = made.mean() if measure is not made else {f"x{i}": mean for i, mean in enumerate(made.mean())}
+    for name, band in found.means.items():
+        assert band.value == pytest.approx(means[name], nan_ok=True)
+    for name, bands in found.quantiles.items():
+        for q, band in bands.items():
+            if measure is made:
+                assert band.value == made.quantile(q, column=int(name[1:]))
+            elif isinstance(stated := made.quantile(q, column=name), int | float):
+                assert band.value == stated
+            elif isinstance(stated, datetime.date):
+                assert band.value == (stated - datetime.date(1970, 1, 1)).days
+            else:
+                assert made.schema.data[name].values[int(band.value)] == stated
+
+
+def test_pairs_that_were_not_measured_say_so():
+    found = typical("wide table")
+    one, two = next(pair for pair, band in found.correlations.items() if band is None)
+    assert f"{one} and {two}: correlation not measured" in str(found)
+    assert {"columns": [one, two], "value": "not measured"} in found.to_json()["correlations"]
+
+
+def test_a_release_without_noisy_counts_has_bands_from_runs_alone():
+    made = replace(fitted(bell(0)), noisy=None)
+    found = pm.typical_error(made, runs=5, seed=1)
+    band = found.quantiles["x0"][0.5]
+    assert band.low < np.median(bell(0)) < band.high < band.low + 0.2
+    assert 0 < found.means["x0"].high - found.means["x0"].low < 0.2

@@ -22,9 +22,9 @@ MOST_LISTED = 45
 NOT_MEASURED = "not measured"
 """Stands for the band of the correlation of two columns that were not measured together."""
 BLIND = (
-    "An estimate, not a bound: the mechanism was run again on rows of the release, whose truth is known. It is blind "
-    "to what the release has smoothed away already: spikes inside a cell, a long tail in a few wide cells, and "
-    "dependences of pairs that were not measured."
+    "An estimate, not a bound. Bands of means and quantiles follow from the noisy counts, and reach as far as rows may "
+    "lie in their cells. For the rest the mechanism was run again on rows of the release, whose truth is known, which "
+    "is blind to what the release has smoothed away already, such as spikes inside a cell."
 )
 """What stands beside every figure."""
 

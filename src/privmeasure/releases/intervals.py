@@ -245,7 +245,8 @@ class Witness:
         """Return T_k, one quantile after the other, and the mean."""
         ends = np.r_[0.0, np.cumsum(counts)]
         below = ends[None, :] - self.quantiles[:, None] * ends[-1]
-        return np.r_[below.ravel(), counts @ self.axis.middle / ends[-1] if ends[-1] > 0 else np.nan]
+        mean = float(counts @ self.axis.middle) / ends[-1] if ends[-1] > 0 else math.nan
+        return np.append(below.ravel(), mean)
 
     def add_noise(self, errors: Floats) -> None:
         """Take note of errors of the counts; that of the mean is the first term of its series."""

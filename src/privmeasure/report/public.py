@@ -42,7 +42,7 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
     found = variables(release.domain if schema is None else schema)
     certified = quick_certificate(release)
     points = sections.drawn_points(release)
-    columns = promises.column_promises(release, certified, typical, sections.medians(found, points))
+    columns = promises.column_promises(release, certified, typical, sections.medians(release, found))
     album = Album()
     pictured = found[: sections.MOST_PICTURED]
     noise = rows_of_noise(plan) / max(1, release.total)
@@ -65,7 +65,9 @@ def release_page(release: Any, *, typical: TypicalError | None = None, name: str
         **_distances(album, release, found, columns, certified, typical),
         columns_title="Every column" if schema is not None else "Every coordinate",
         columns_words=sections.columns_words(typical),
-        columns=[sections.column_section(album, v, points, typical) for v in pictured],
+        columns=[
+            sections.column_section(album, v, points, typical, sections.stated_quantiles(release, v)) for v in pictured
+        ],
         columns_left=sections.columns_left(len(found)),
         pairs=[sections.pair_section(album, one, two, points, noise) for one, two in pairs[: sections.MOST_HEAT_MAPS]],
         pairs_words=sections.pairs_words(release, found, len(pairs)),

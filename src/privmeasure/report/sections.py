@@ -1,6 +1,8 @@
 """The sections of the page of a release: columns, pairs, budgets, what was declared, which release it is. Public."""
 
+import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +16,7 @@ from privmeasure.releases.bands import TypicalError
 from privmeasure.report import distributions, heat
 from privmeasure.report.canvas import percent
 from privmeasure.report.pages import NONE, Album
-from privmeasure.report.words import describe_shares, exact, plus_minus
+from privmeasure.report.words import Quantile, describe_shares, exact, with_band
 from privmeasure.tables.advice import ASSUMED, lost_cells
 from privmeasure.tables.columns.kinds import to_fields
 from privmeasure.tables.variables import Variable, plain_number
@@ -34,14 +36,16 @@ def drawn_points(release: Any) -> Points:
     return points
 
 
-def medians(found: Sequence[Variable], points: Points) -> dict[str, float]:
-    """Return the medians of the released values, on the axes of the variables that have an order."""
-    known = {}
-    for v in found:
-        own = points[:, v.places.start]
-        if v.has_quantiles and not np.isnan(own).all():
-            known[v.name] = float(np.nanmedian(own))
-    return known
+def stated_quantiles(release: Any, v: Variable) -> Quantile:
+    """Return what gives the quantiles of a variable that a release states, as places on its axis."""
+    measure = getattr(release, "measure", release)
+    return partial(measure.quantile, column=v.places.start)
+
+
+def medians(release: Any, found: Sequence[Variable]) -> dict[str, float]:
+    """Return the medians that a release states, on the axes of the variables that have an order."""
+    known = {v.name: stated_quantiles(release, v)(0.5) for v in found if v.has_quantiles}
+    return {name: median for name, median in known.items() if not math.isnan(median)}
 
 
 def columns_words(typical: TypicalError | None) -> str:
@@ -61,13 +65,15 @@ def columns_left(count: int) -> str:
     return f"And {count - MOST_PICTURED} more columns, which are in the tables. `privmeasure.report.plots` draws them."
 
 
-def column_section(album: Album, v: Variable, points: Points, typical: TypicalError | None) -> dict[str, Any]:
-    """Return the section of a column: its mean, and its pictures."""
+def column_section(
+    album: Album, v: Variable, points: Points, typical: TypicalError | None, stated: Quantile | None = None
+) -> dict[str, Any]:
+    """Return the section of a column: its mean, and its pictures. `stated` gives the quantiles of its release."""
     own = points[:, v.places]
     shares = v.shares(own)
     bands = None if typical is None else typical.bins[v.name]
     shown = shares if bands is None else bands.shares
-    alt = describe_shares(v, shares, own)
+    alt = describe_shares(v, shares, own, stated)
     pictures = [album.add(distributions.distribution(v, shown, bands), _caption(v), alt)]
     if v.scale == "date" and len(own):
         pictures.append(
@@ -121,9 +127,12 @@ def _facts_of(v: Variable, typical: TypicalError | None) -> str:
     mean, median = typical.means[v.name], typical.quantiles[v.name][0.5]
     often = ("nine" if typical.level == 0.9 else f"{10 * typical.level:g}") + " times in ten"
     said = (
-        f"Mean {plus_minus(mean)}{unit}; median {plus_minus(median)}{unit}: the data's own lies there {often}, by "
-        "estimate."
+        f"Mean {with_band(mean)}{unit}; median {with_band(median)}{unit}: what the data have lies between the two "
+        f"numbers in brackets {often}, by estimate."
     )
+    outside = [what for what, band in (("mean", mean), ("median", median)) if not band.low <= band.value <= band.high]
+    if outside:
+        said += f" The noise has moved the released {' and the '.join(outside)} out of the brackets: use these instead."
     if mean.error > FAR_WIDER * median.error and mean.error > UNSURE * abs(mean.value):
         said += " The mean is far less certain, since few large values decide it: use the median."
     return said

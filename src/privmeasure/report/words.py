@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -185,6 +185,10 @@ def what_is_lost(
     return texts
 
 
+Quantile = Callable[[float], float]
+"""Gives the place of a quantile on the axis of a variable."""
+
+
 def rows_of_noise(plan: Promise) -> int:
     """Return the standard deviation of the noise on the finest counts of a plan, in rows; of the middle column."""
     scales = sorted(float(tree.scales[-1]) for tree in plan.trees if tree.scales)
@@ -194,8 +198,8 @@ def rows_of_noise(plan: Promise) -> int:
     return max(1, round(math.sqrt(2) * scale)) if scale else 0
 
 
-def describe_shares(v: Variable, shares: Any, own: Points) -> str:
-    """Say in words what a picture of a distribution shows."""
+def describe_shares(v: Variable, shares: Any, own: Points, stated: Quantile | None = None) -> str:
+    """Say in words what a picture of a distribution shows: with the quantiles that a release states, or of the rows."""
     missing = f"; missing {percent(shares[-1])}" if v.nullable else ""
     if v.scale == "values":
         order = np.argsort(-shares[: len(v.labels)], kind="stable")[:4]
@@ -208,21 +212,26 @@ def describe_shares(v: Variable, shares: Any, own: Points) -> str:
     present = own[~np.isnan(own[:, 0]), 0]
     if not len(present):
         return f"{v.name}: all values are missing."
-    low, middle, high = (v.show(float(x)) for x in np.quantile(present, (0.05, 0.5, 0.95)))
+    places = [np.quantile(present, q) if stated is None else stated(q) for q in (0.05, 0.5, 0.95)]
+    low, middle, high = (v.show(float(x)) for x in places)
     return f"Distribution of {v.name}; the median is {middle}, nine in ten lie from {low} to {high}{missing}."
 
 
-def plus_minus(band: Band) -> str:
-    """Say a band with as many digits as its error has.
+def with_band(band: Band) -> str:
+    """Say a value and its band, with as many digits as the width of the band has.
 
     Examples:
-        >>> plus_minus(Band(36350.2, 2512.0)), plus_minus(Band(38.6712, 0.1312)), plus_minus(Band(1.0, 0.0))
-        ('36,400 ± 2,500', '38.67 ± 0.13', '1 ± 0')
+        >>> with_band(Band(36350.2, 33838.0, 38862.0)), with_band(Band(38.6712, 38.54, 38.6712))
+        ('36,400 (33,800 to 38,900)', '38.67 (38.54 to 38.67)')
+        >>> with_band(Band(1.0, 1.0, 1.0))
+        '1 (1 to 1)'
     """
-    if not band.error > 0 or not math.isfinite(band.error):
-        return f"{band.value:.4g} ± {band.error:.2g}"
-    digits = 1 - math.floor(math.log10(band.error))
-    return " ± ".join(f"{round(x, digits):,.{max(0, digits)}f}" for x in (band.value, band.error))
+    half = (band.high - band.low) / 2
+    if not half > 0 or not math.isfinite(half):
+        return str(band)
+    digits = 1 - math.floor(math.log10(half))
+    value, low, high = (f"{round(x, digits):,.{max(0, digits)}f}" for x in (band.value, band.low, band.high))
+    return f"{value} ({low} to {high})"
 
 
 def exact(value: Fraction) -> str:

@@ -1,11 +1,11 @@
-"""Quick W1 on cells is near the exact one, in every space; quantiles, correlations and scores are what they say."""
+"""Quick W1 on cells is near the exact one, in every space; correlations and scores are what they say."""
 
 import numpy as np
 import pytest
 
 import privmeasure as pm
 from privmeasure.metrics import wasserstein
-from privmeasure.metrics.answers import correlations, linear_scores, smooth_quantiles
+from privmeasure.metrics.answers import correlations, linear_scores
 from privmeasure.metrics.nearness import joined, rows_apart, share_of_range
 from privmeasure.tables.variables import variables
 
@@ -59,13 +59,6 @@ def test_rows_of_one_table_are_as_far_apart_as_their_floor():
     assert value == pytest.approx(floor, rel=0.2)
     moved, _ = rows_apart(rows, rows * 0.3, pm.Box([(0, 1)] * 8), rows=200, seed=1)
     assert moved > 1.5 * floor
-
-
-def test_quantiles_of_whole_numbers_move_with_the_shares():
-    plain, more = (smooth_quantiles(np.repeat([3.0, 4.0], n), 1.0)[2] for n in ([50, 50], [40, 60]))
-    assert plain == 3.5
-    assert 3.5 < more < 3.8
-    assert np.isnan(smooth_quantiles(np.array([np.nan]))).all()
 
 
 def test_correlations_are_those_of_numpy():

@@ -11,7 +11,7 @@ it is public, else the released one.
 It stands beside the synthesizer and not among the releases, because it runs a mechanism.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, cast
@@ -29,17 +29,20 @@ from privmeasure.noise.entropy import Key
 from privmeasure.plans.recipe import DEFAULT
 from privmeasure.releases.bands import QUANTILES, Band, BinBands, Spread, TypicalError, covering_error
 from privmeasure.releases.base import Measure, Release
+from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
-from privmeasure.releases.intervals import (
-    Axis,
+from privmeasure.releases.intervals import Axis, measured, value_codes
+from privmeasure.releases.table import TableRelease
+from privmeasure.releases.witnesses import (
+    CorrelationNoise,
+    ShareNoise,
     Witness,
     counted_groups,
     mean_band,
-    measured,
+    narrowed,
     part_inside,
     quantile_bands,
 )
-from privmeasure.releases.table import TableRelease
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.tables.frames import from_arrow
 from privmeasure.tables.variables import Variable, variables
@@ -59,8 +62,8 @@ JOINT_ROWS = 400
 JOINT_WIDTH = 3
 """Coordinates up to which whole rows are compared on cells."""
 NOISE_DRAWS, FEW_NOISE_DRAWS = 60, 20
-"""Simulations of the noise of a column's counts; of one with more than `MANY_CELLS` cells."""
-MANY_CELLS = 1 << 16
+"""Simulations of the noise of a column's counts; of a tree of more than `MOST_LEVELS` levels."""
+MOST_LEVELS = 16
 
 
 @hinted
@@ -146,26 +149,56 @@ class _Bootstrap:
         self.numeric = numeric if len(numeric) <= MOST_CORRELATED else []
         self.means = numeric
         self.pairs = self._pairs(release)
-        self.witnesses = {
-            v.name: self._witnesses(v, np.random.default_rng([seed, v.places.start]))
-            for v in self.found
-            if v.has_quantiles or v in numeric
-        }
+        self.witnesses: dict[str, list[Witness]] = {}
+        self.share_noise: dict[str, ShareNoise] = {}
+        self.pair_noise: dict[tuple[str, str], CorrelationNoise] = {}
+        self._hear_noise(seed)
 
-    def _witnesses(self, v: Variable, rng: np.random.Generator) -> list[Witness]:
-        """Return what speaks of a column's quantiles and mean: its noisy counts, if they were kept, and the runs."""
-        known, place = measured(self.measure, v.places.start)
-        axis = Axis.of(known.measure, place, v.amounts, step=v.step, curved=getattr(v.column, "curved", False))
-        runs = Witness(axis, axis.masses, QUANTILES, biased=True)
-        draws = NOISE_DRAWS if 1 << min(known.measure.level, 63) <= MANY_CELLS else FEW_NOISE_DRAWS
-        counts = known.counts(draws, rng)
-        estimate = next(counts, None)
-        if estimate is None:
-            return [runs]
-        noise = Witness(axis, axis.sums(estimate), QUANTILES, biased=False)
-        for errors in counts:
-            noise.add_noise(axis.sums(errors))
-        return [noise, runs]
+    def _hear_noise(self, seed: int) -> None:
+        """Let the noisy counts of each tree, and simulations of their noise, speak of its columns and their pairs."""
+        trees: dict[int, list[Variable]] = {}
+        for v in self.found:
+            if v.present.width == 1:
+                number = 0
+                if isinstance(self.measure, ColumnsMeasure):
+                    number, _ = self.measure.factor(v.places.start)
+                trees.setdefault(number, []).append(v)
+        for number, members in trees.items():
+            known, _ = measured(self.measure, members[0].places.start)
+            for v in members:
+                if v.has_quantiles or v in self.means:
+                    _, place = self.measure.part(v.places.start)
+                    curved = getattr(v.column, "curved", False)
+                    axis = Axis.of(known.measure, place, v.amounts, step=v.step, curved=curved)
+                    self.witnesses[v.name] = [Witness(axis, axis.masses, QUANTILES, biased=True)]
+            draws = NOISE_DRAWS if known.measure.level <= MOST_LEVELS else FEW_NOISE_DRAWS
+            counts = known.counts(draws, np.random.default_rng([seed, number]))
+            leaves = next(counts, None)
+            if leaves is not None:
+                listeners = list(self._listeners(known.measure, members, leaves))
+                for errors in counts:
+                    for listener in listeners:
+                        listener(errors)
+
+    def _listeners(
+        self, measure: CellMeasure, members: Sequence[Variable], leaves: Floats
+    ) -> Iterator[Callable[[Floats], None]]:
+        """Make what speaks of the variables of one tree, from the estimate of its counts; yield what hears errors."""
+        values: dict[str, Floats] = {}
+        for v in members:
+            if v.name in self.witnesses:
+                axis = self.witnesses[v.name][0].axis
+                noise = Witness(axis, axis.sums(leaves), QUANTILES, biased=False)
+                self.witnesses[v.name].insert(0, noise)
+                values[v.name] = axis.values
+                yield noise.add_noise
+            if 0 < len(v.labels) <= MOST_LISTED_SHARES:
+                _, place = self.measure.part(v.places.start)
+                self.share_noise[v.name] = ShareNoise(value_codes(measure, place, len(v.labels)), v.count, leaves)
+                yield self.share_noise[v.name].add
+        for a, b in combinations([v.name for v in members if v in self.numeric], 2):
+            self.pair_noise[a, b] = CorrelationNoise(values[a], values[b], leaves)
+            yield self.pair_noise[a, b].add
 
     def witness(self, truth: Points, answer: Points) -> None:
         """Show a run to the witnesses."""
@@ -264,7 +297,7 @@ class _Bootstrap:
             means={v.name: Band(self._mean(v), *mean_band(self.witnesses[v.name], level)) for v in self.means},
             quantiles={v.name: self._quantiles(v, level) for v in self.found if v.has_quantiles},
             shares={
-                v.name: dict(zip((*v.labels, "missing"), bands("bins", v.name, (0.0, 1.0)), strict=False))
+                v.name: self._shares(v, bands("bins", v.name, (0.0, 1.0)), level)
                 for v in self.found
                 if 0 < len(v.labels) <= MOST_LISTED_SHARES
             },
@@ -285,6 +318,15 @@ class _Bootstrap:
         values, found = v.read(np.array(places)).tolist(), quantile_bands(self.witnesses[v.name], level)
         return {q: Band(value, *ends) for q, value, ends in zip(QUANTILES, values, found, strict=True)}
 
+    def _shares(self, v: Variable, runs: list[Band], level: float) -> dict[str, Band]:
+        """Return the bands of the shares of listed values: from the noisy counts, for values that had their cell."""
+        if v.name in self.share_noise:
+            noise = self.share_noise[v.name]
+            for code, (low, high) in enumerate(zip(*noise.limits(level), strict=True)):
+                if (noise.codes == code).any():
+                    runs[code] = Band(runs[code].value, max(float(low), 0.0), min(float(high), 1.0))
+        return dict(zip((*v.labels, "missing"), runs, strict=False))
+
     def _correlations(
         self, values: Floats, errors: list[Floats], points: Points, level: float
     ) -> dict[tuple[str, str], Band | None]:
@@ -303,8 +345,11 @@ class _Bootstrap:
                     for v, codes in zip((a, b), groups, strict=True)
                 ]
                 unseen = float(np.sqrt(np.prod(parts)))
-                wrong = [e[at] for e in errors]
-                found[a.name, b.name] = Band.of(float(values[at]), wrong, level, (-1.0, 1.0), unseen=unseen)
+                band = Band.of(float(values[at]), [e[at] for e in errors], level, (-1.0, 1.0))
+                ends = band.low, band.high
+                if (a.name, b.name) in self.pair_noise:
+                    ends = narrowed(self.pair_noise[a.name, b.name].limits(level), ends)
+                found[a.name, b.name] = Band(band.value, max(ends[0] - unseen, -1.0), min(ends[1] + unseen, 1.0))
         return found
 
 

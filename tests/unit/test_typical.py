@@ -185,7 +185,7 @@ def test_bands_and_spreads():
     assert str(Band(2.0, 1.0, 1.5)) == "2 (1 to 1.5)"
     assert Band.of(2.0, [-0.5, 0.0, 0.5], 0.9, (-9.0, 9.0)) == Band(2.0, 1.5, 2.5)
     assert Band.of(2.0, [1.0, 1.0], 0.9, (-9.0, 9.0)) == Band(2.0, 0.0, 1.0)
-    assert Band.of(0.9, [-0.5, 0.0, 0.5], 0.9, (0.0, 1.0), unseen=0.5) == Band(0.9, 0.0, 1.0)
+    assert Band.of(0.9, [-0.5, 0.0, 0.5], 0.9, (0.0, 1.0)) == Band(0.9, 0.4, 1.0)
     assert Spread.of([1.0, 3.0, 2.0], 0.9) == Spread(2.0, 3.0, None)
     assert Spread.of([1.0, 3.0], 0.5, [4.0, 6.0]).floor == 5.0
 

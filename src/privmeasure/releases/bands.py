@@ -65,17 +65,15 @@ class Band:
         return max(self.value - self.low, self.high - self.value)
 
     @classmethod
-    def of(
-        cls, value: float, errors: ArrayLike, level: float, within: tuple[float, float], *, unseen: float = 0.0
-    ) -> "Band":
-        """Return the band that errors of runs show, inside of bounds; `unseen` is what runs cannot show, on each side.
+    def of(cls, value: float, errors: ArrayLike, level: float, within: tuple[float, float]) -> "Band":
+        """Return the band that errors of runs show, inside of bounds.
 
         It is as wide as the errors scatter, and moved by their mean. A release has lost some of that already, so that
         runs of it show less: it is moved by up to twice as much.
         """
         wrong = np.asarray(errors, np.float64)
         bias = float(wrong.mean())
-        room = covering_error(np.abs(wrong - bias), level) + unseen
+        room = covering_error(np.abs(wrong - bias), level)
         ends = value - np.array([bias, 2 * bias])
         low, high = np.clip([ends.min() - room, ends.max() + room], *within)
         return cls(value, float(low), float(high))

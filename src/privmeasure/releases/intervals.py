@@ -1,27 +1,20 @@
-"""Between which values the quantiles and the mean of a column lie: bands from the noisy counts of a release.
+"""What the noisy counts of a release say of one column, how wrong they may be, and the intervals that cells make of it.
 
 Released masses are estimates with a bias: they cannot be negative, so that noise lifts the tails, and neighbouring
 cells are evened out. The noisy counts have no bias. Their best linear estimates err by sums of noise alone, and the
 distribution of the noise is public, so that these errors are simulated without any rows.
 
-Counts say how many rows lie in a cell, and nothing about the places of the rows inside it. So a quantile may lie
-anywhere between the low end of the first interval that may hold it and the high end of the last one.
-
-Notation:   S_k rows below the k-th end    P rows whose value is present    T_k = S_k - q P, which is negative at the
-            ends up to which the q-quantile was not reached, and at least 0 beyond it
 Guarantee:  privacy   post-processing: reads released values alone
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privmeasure.domains import Bools, Floats, Points
+from privmeasure.domains import Bools, Floats
 from privmeasure.estimates.joint import Margin, joint_leaves
 from privmeasure.estimates.linear import Estimate, blue_estimates, existing, noise_variance, total_estimate
 from privmeasure.model.ranks import Groups
@@ -33,14 +26,6 @@ from privmeasure.releases.refining import table_margins
 
 SURE_OF_TOTAL = 1e-6
 """The variance of the number of rows in an estimate that keeps it, relative to that of a count of the last level."""
-
-HIDDEN = 0.5
-"""By how much of its width a band that runs show is wider on each side, if it narrows that of the noisy counts.
-
-Runs do not see what the release smoothed away, such as gaps between dates: at 50,000 rows their bands alone miss some.
-The noisy counts alone do not see that a long tail without rows has none: their bands alone are up to 60 times wider
-than errors are.
-"""
 
 ROOT = np.zeros(1, np.uint64)
 """The one cell of level 0."""
@@ -125,6 +110,16 @@ def _row_knowledge(column: CellMeasure) -> float:
     return 1 / total_estimate(column.noisy, variances, column.level, there)[1]
 
 
+def value_codes(measure: CellMeasure, place: int, count: int) -> Groups:
+    """Return the number of the listed value of each cell of the deepest level: `count` for missing, -1 for several."""
+    cells = np.flatnonzero(existing(measure.domain, measure.level)[-1])
+    low, high = (side[:, place] for side in measure.domain.extent(cells.astype(np.uint64), measure.level))
+    codes = np.full(1 << measure.level, -1)
+    missing = np.isnan(low)
+    codes[cells] = np.where(missing, count, np.where(low == high, np.where(missing, 0, low), -1)).astype(np.int64)
+    return codes
+
+
 @dataclass(frozen=True, eq=False)
 class Axis:
     """The intervals into which the cells of a release cut one column, in order, in the column's own units.
@@ -171,6 +166,11 @@ class Axis:
         """Return the sum over the cells of each interval."""
         return np.bincount(self.cells, leaves, len(self.low) + 1)[: len(self.low)].astype(np.float64)
 
+    @property
+    def values(self) -> Floats:
+        """The middle value of each cell of the deepest level, NaN for missing."""
+        return np.append(self.middle, np.nan)[self.cells]
+
     def counts(self, places: Floats) -> Floats:
         """Return how many places lie in each interval; NaN is missing."""
         at = np.searchsorted(self.starts, places[~np.isnan(places)], side="right") - 1
@@ -193,157 +193,3 @@ class Axis:
         up = (self.high - self.middle) * np.where(steady, np.where(right > left, tilt, 0.0), 1.0)
         share = self.masses / max(float(self.masses.sum()), 1.0)
         return float(down @ share), float(up @ share)
-
-
-class Moments:
-    """The mean and the standard deviation of numbers that are added one array at a time."""
-
-    def __init__(self) -> None:
-        """Begin without numbers."""
-        self.count = 0
-        self.sums: Any = 0.0
-        self.squares: Any = 0.0
-
-    def add(self, values: Floats) -> None:
-        """Take note of an array."""
-        self.count += 1
-        self.sums = self.sums + values
-        self.squares = self.squares + values**2
-
-    @property
-    def mean(self) -> Floats:
-        """The mean of each place."""
-        return np.asarray(self.sums / self.count)
-
-    @property
-    def deviation(self) -> Floats:
-        """The standard deviation of each place."""
-        rest = np.maximum(self.squares - self.count * self.mean**2, 0.0)
-        return np.asarray(np.sqrt(rest / max(self.count - 1, 1)))
-
-
-def student(level: float, count: int) -> float:
-    """Return how many standard deviations, estimated from `count` numbers, hold the share `level` of normal numbers.
-
-    Examples:
-        >>> round(student(0.9, 20), 2), round(student(0.9, 10_000), 2)
-        (1.73, 1.65)
-    """
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    return z * (1 + (z * z + 1) / (4 * max(count - 1, 1)))
-
-
-class Witness:
-    """Counts of the intervals of an axis, and errors of what they say: of T_k for some quantiles, and of the mean."""
-
-    def __init__(self, axis: Axis, counts: Floats, quantiles: Sequence[float], *, biased: bool) -> None:
-        """Begin without errors; `biased` says whether their mean is an error that the counts have."""
-        self.axis, self.quantiles, self.biased = axis, np.asarray(quantiles), biased
-        self.counts, self.errors = counts, Moments()
-
-    def _says(self, counts: Floats) -> Floats:
-        """Return T_k, one quantile after the other, and the mean."""
-        ends = np.r_[0.0, np.cumsum(counts)]
-        below = ends[None, :] - self.quantiles[:, None] * ends[-1]
-        mean = float(counts @ self.axis.middle) / ends[-1] if ends[-1] > 0 else math.nan
-        return np.append(below.ravel(), mean)
-
-    def add_noise(self, errors: Floats) -> None:
-        """Take note of errors of the counts; that of the mean is the first term of its series."""
-        present = max(float(self.counts.sum()), 1.0)
-        mean = self.counts @ self.axis.middle / present
-        said = self._says(errors)
-        said[-1] = errors @ (self.axis.middle - mean) / present
-        self.errors.add(said)
-
-    def add_run(self, truth: Floats, answer: Floats) -> None:
-        """Take note of a run of the mechanism: the counts of the rows that went in, and of those that came out."""
-        self.errors.add(self._says(answer) - self._says(truth))
-
-    def limits(self, level: float) -> tuple[Floats, Floats]:
-        """Return what T_k and the mean are at least and at most, each with the same chance, both with `level`.
-
-        A bias is taken off. A release has lost some of what the mechanism loses already, so that runs of it show less
-        of the bias than there is: it is taken off up to twice.
-        """
-        room = student(level, self.errors.count) * self.errors.deviation
-        said, bias = self._says(self.counts), self.errors.mean if self.biased else 0.0
-        return np.minimum(said - bias, said - 2 * bias) - room, np.maximum(said - bias, said - 2 * bias) + room
-
-
-def quantile_bands(witnesses: Sequence[Witness], level: float) -> list[tuple[float, float]]:
-    """Return between which values each quantile lies: in intervals that no witness rules out.
-
-    The first witness decides if they contradict each other; the second one only narrows what it says: see `HIDDEN`.
-    """
-    axis, quantiles = witnesses[0].axis, len(witnesses[0].quantiles)
-    limits = [one.limits(level) for one in witnesses]
-    found = []
-    for at in range(quantiles):
-        first, last = 0, len(axis.low) - 1
-        for low, high in limits:
-            begins, ends = (side[:-1].reshape(quantiles, -1)[at] for side in (low, high))
-            likely = np.flatnonzero((begins[:-1] < 0) & (ends[1:] >= 0))
-            if not len(likely):
-                continue
-            wider = math.ceil(HIDDEN * (likely[-1] - likely[0] + 1)) if low is not limits[0][0] else 0
-            ends_at = max(first, int(likely[0]) - wider), min(last, int(likely[-1]) + wider)
-            if ends_at[0] <= ends_at[1]:
-                first, last = ends_at
-        found.append((float(axis.low[first]), float(axis.high[last])))
-    return found
-
-
-def mean_band(witnesses: Sequence[Witness], level: float) -> tuple[float, float]:
-    """Return between which values the mean lies: where all witnesses place it, and as far as rows may move in cells."""
-    axis = witnesses[0].axis
-    least, most = float(axis.low[0]), float(axis.high[-1])
-    low, high = -math.inf, math.inf
-    for witness in witnesses:
-        below, above = (float(side[-1]) for side in witness.limits(level))
-        wider = HIDDEN * (above - below) if witness is not witnesses[0] else 0.0
-        if max(low, below - wider) <= min(high, above + wider):  # not of NaN, nor if they contradict each other
-            low, high = max(low, below - wider), min(high, above + wider)
-    down, up = axis.room()
-    return min(max(low - down, least), most), max(min(high + up, most), least)
-
-
-def counted_groups(measure: Measure, one: int, two: int, points: Points) -> tuple[Groups, Groups] | None:
-    """Return in which groups of values two coordinates of rows were counted together; None if they were not."""
-    if not isinstance(measure, ColumnsMeasure):
-        column, _ = measure.part(one)
-        cells = column.domain.locate(points, column.level).view(np.int64)
-        return cells, cells
-    (i, _), (j, _) = measure.factor(one), measure.factor(two)
-
-    def located(factor: int) -> Groups:
-        column, place = measure.columns[factor], measure.domain.columns[factor]
-        return column.domain.locate(points[:, place], column.level).view(np.int64)
-
-    if i == j:
-        return located(i), located(i)
-    for pair in measure.pairs:
-        if {pair.first, pair.second} == {i, j}:
-            codes = {
-                factor: groups[measure.ranks[factor][located(factor)]]
-                for factor, groups in ((pair.first, pair.first_groups), (pair.second, pair.second_groups))
-            }
-            return codes[i], codes[j]
-    return None
-
-
-def part_inside(values: Floats, groups: Groups) -> float:
-    """Return the part of the variance of values that lies inside of groups.
-
-    Examples:
-        >>> part_inside(np.array([0.0, 2.0, 10.0, 12.0]), np.array([1, 1, 3, 3]))
-        0.07407407407407407
-    """
-    present = ~np.isnan(values)
-    values, codes = values[present], np.unique(groups[present], return_inverse=True)[1]
-    if not len(values) or not (whole := float(((values - values.mean()) ** 2).sum())) > 0:
-        return 0.0
-    count = np.bincount(codes)
-    from_mean = values - (np.bincount(codes, values) / count)[codes]
-    inside = np.bincount(codes, from_mean**2) * count / np.maximum(count - 1, 1)  # of few rows, as of many
-    return min(float(inside.sum()) / whole, 1.0)

@@ -7,12 +7,13 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.domains import Box, Integers, Nullable, Product, Steps
-from privmeasure.releases.intervals import (
-    Axis,
+from privmeasure.releases.intervals import Axis, measured, value_codes
+from privmeasure.releases.witnesses import (
+    CorrelationNoise,
+    ShareNoise,
     Witness,
     counted_groups,
     mean_band,
-    measured,
     part_inside,
     quantile_bands,
 )
@@ -186,3 +187,41 @@ def test_steps_and_integers_end_at_their_last_number():
         axis = Axis.of(release.release_, 0, v.amounts, step=v.step)
         assert (axis.low[0], axis.high[-1]) == (0.0, 120.0)
         assert (axis.low[1:] == axis.high[:-1] + 1).all()
+
+
+def test_shares_are_those_of_cells_that_hold_one_value():
+    codes = np.array([0, 1, 1, -1])
+    noise = ShareNoise(codes, 2, np.array([10.0, 20, 30, 40]))
+    for error in ([5.0, 0, 0, -5], [-5.0, 0, 0, 5]):
+        noise.add(np.array(error))
+    low, high = noise.limits(0.9)
+    assert (low + high) / 2 == pytest.approx([0.1, 0.5])
+    assert high[0] - low[0] > 0.1 > high[1] - low[1] == 0
+
+
+@pytest.mark.parametrize("space", [pm.Categories(5), Nullable(pm.Categories(3))], ids=str)
+def test_codes_of_categories_are_their_positions(space):
+    rows = np.arange(300.0)[:, None] % space.size(3)
+    if isinstance(space, Nullable):
+        rows[rows == 3] = np.nan
+    made = pm.Synthesizer(space, epsilon=9, neighbours="replace", depth=3).fit(rows, insecure_seed=1).release_
+    count = 5 if space.size(3) == 5 else 3
+    codes = value_codes(made, 0, count)
+    counts = np.bincount(space.locate(rows, 3).view(np.int64), minlength=8)
+    for code in range(count):
+        assert counts[codes == code].sum() == (rows == code).sum()
+    assert counts[codes == count].sum() == np.isnan(rows).sum()
+
+
+def test_a_correlation_by_noisy_counts_is_that_of_the_cells():
+    x, y = np.array([0.0, 1, 2, np.nan]), np.array([1.0, 1, 4, 3])
+    leaves = np.array([30.0, 20, 10, 5])
+    noise = CorrelationNoise(x, y, leaves)
+    rows = np.repeat([[0, 1], [1, 1], [2, 4]], [30, 20, 10], axis=0)
+    assert noise.value == pytest.approx(np.corrcoef(rows.T)[0, 1])
+    for error in ([3.0, -3, 0, 0], [-3.0, 3, 0, 0]):
+        noise.add(np.array(error))
+    low, high = noise.limits(0.9)
+    assert low < noise.value < high < low + 0.2
+    noise.add(np.array([30.0, 20, 0, 0]))  # without these rows nothing varies
+    assert noise.limits(0.9) == (-1.0, 1.0)

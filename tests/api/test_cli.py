@@ -57,7 +57,11 @@ def test_fit_sample_inspect(call, folder):
     assert inspected["plan"] == fitted["plan"]
     assert all(certificate["value"] > 0 for certificate in inspected["certificate"]["columns"].values())
     assert [column["name"] for column in inspected["columns"]] == ["age", "sex", "income"]
+    release = pm.load("new.release")
+    assert {name: said["mean"] for name, said in inspected["values"].items() if "mean" in said} == release.mean()
+    assert inspected["values"]["age"]["0.95"] == release.quantile(0.95, column="age")
     words = call("inspect", "new.release")
+    assert re.search(rf"age +\S+ .* {release.quantile(0.5, column='age')} ", words)
     assert "guarantee" in words
     assert "certificate" in words
     assert "single values" in words

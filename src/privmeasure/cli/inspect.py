@@ -1,5 +1,6 @@
 """`privmeasure inspect`: what a release says about itself. This file cannot reach data, counts or sources."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,7 @@ def inspect(
                 "columns": [
                     column.to_json() | _use(column, certified, rows) | _moved(column, rows) for column in columns
                 ],
+                "values": {} if schema is None else _values(loaded),
                 "pairs": [{"columns": [one, two], "bits": bits} | _apart(one, two, tables) for one, two, bits in pairs],
                 "standing_alone": alone,
                 "schema": None if schema is None else schema.to_json(),
@@ -80,6 +82,7 @@ def inspect(
         voice.tell(str(certified))
     if columns and voice.in_words:
         _show_columns(columns, certified, rows, joint=loaded.plan.joint)
+        _show_values(_values(loaded))
         _show_pairs(pairs, tables)
         for sentence in [] if schema is None else standing_alone_advice(schema, loaded.plan, alone):
             print(sentence)
@@ -105,6 +108,39 @@ def _moved(column: "ColumnResolution", rows: list[float] | None) -> dict[str, fl
 def _apart(one: str, two: str, tables: dict[tuple[str, str], float]) -> dict[str, float]:
     """Return how far rows are from the noisy table of a pair."""
     return {"row_distance": tables[one, two]} if (one, two) in tables else {}
+
+
+def _values(release: Any) -> dict[str, dict[str, Any]]:
+    """Return the mean and the quantiles that a release states of each column, in the column's own type."""
+    from privmeasure.releases.bands import QUANTILES
+
+    means, found = release.mean(), {}
+    for name, kind in release.schema.data.items():
+        said = {}
+        if name in means:
+            said["mean"] = means[name] if math.isfinite(means[name]) else None
+        if kind.has_quantiles and kind.domain.width == 1:
+            quantiles = {f"{q:g}": release.quantile(q, column=name) for q in QUANTILES}
+            said |= {q: v if v is None or isinstance(v, int | float | str) else str(v) for q, v in quantiles.items()}
+        if said:
+            found[name] = said
+    return found
+
+
+def _show_values(values: dict[str, dict[str, Any]]) -> None:
+    """Print what the release states of its columns, if it states anything."""
+    from privmeasure.releases.bands import QUANTILES
+    from privmeasure.tables.variables import plain_number
+
+    def shown(value: Any) -> str:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return plain_number(value) if number else "" if value is None else str(value)
+
+    if values:
+        names = ["mean", *(f"{q:g}" for q in QUANTILES)]
+        heads = ["column", "mean", *("median" if q == 0.5 else f"{100 * q:g}%" for q in QUANTILES)]
+        lines = [[column, *(shown(said.get(name)) for name in names)] for column, said in values.items()]
+        terminal.table("What the release states of its columns; `privmeasure report` adds bands.", heads, lines)
 
 
 def _show_pairs(pairs: Sequence[tuple[str, str, float]], tables: dict[tuple[str, str], float] | None = None) -> None:

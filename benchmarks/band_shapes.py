@@ -146,5 +146,7 @@ def answers(schema: pm.Schema, values: Mapping[str, np.ndarray]) -> dict[tuple[s
     for i, one in enumerate(names):
         for two in names[i + 1 :]:
             both = ~np.isnan(numbers[one] + numbers[two])
+            if both.sum() < 2:
+                continue
             found[one, two] = float(np.corrcoef(numbers[one][both], numbers[two][both])[0, 1])
     return found

@@ -3,6 +3,7 @@
 import argparse
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import front_page
@@ -177,54 +178,78 @@ def wide_tables() -> str:
     )
 
 
-KINDS = ["means", "quantiles", "shares", "bins", "W1 of columns", "W1 of pairs"]
-KINDS += ["correlations, measured", "correlations, other pairs"]
-LOW, HIGH = 0.80, 0.97
-"""Where the share of bands that hold should be, of those that say 90 %."""
+STATISTICS = ["5 %", "25 %", "50 %", "75 %", "95 %", "mean"]
+POOLED, LEAST, MEDIAN_RATIO, MOST_RATIO = 0.85, 0.75, 2.0, 6.0
+"""The share of bands that hold, of a statistic over all cases and of one case; how many times wider than needed they
+are in the median, and at most."""
 
 
 def typical() -> str | None:
-    """Return how often the bands of the typical error hold."""
+    """Return how often the bands of the typical error hold, column by column, the worst first."""
     result = load("typical")
-    if not result:
+    if not result or not any("statistics" in case for case in result["cases"].values()):
         return None
-    shown = [kind for kind in KINDS if any(kind in case["holds"] for case in result["cases"].values())]
-    lines = [f"| {' | '.join(['case', 'rows x columns', *shown])} |", "|---" * (len(shown) + 2) + "|"]
-    sums: dict[str, list[int]] = {kind: [0, 0] for kind in shown}
-    for name, case in result["cases"].items():
-        cells = []
-        for kind in shown:
-            had, of = case["holds"].get(kind, (0, 0))
-            sums[kind] = [sums[kind][0] + had, sums[kind][1] + of]
-            cells.append(_share(had, of))
-        lines.append(f"| {' | '.join([name, _size(case), *cells])} |")
-    lines.append(f"| {' | '.join(['all', '', *(_share(*sums[kind]) for kind in shown)])} |")
-    beyond = [kind for kind in shown if not LOW <= sums[kind][0] / sums[kind][1] <= HIGH]
-    said = f"of all cases together every kind lies from {LOW:.0%} to {HIGH:.0%}"
-    if beyond:
-        said = f"of all cases together these are outside {LOW:.0%} to {HIGH:.0%}: {', '.join(beyond)}"
-    slowest = max(case["seconds"] for case in result["cases"].values())
-    lines += [
-        "",
-        f"Shares of bands of {result['level']:.0%}, each of {result['runs']} runs, that hold; bold where that is not "
-        f"from {LOW:.0%} to {HIGH:.0%}; {said}. Spikes have their quantiles inside one cell, which a release spreads; "
-        "the mean of an income with a long tail in few wide cells is too high by more than the noise; pairs of wide "
-        "tables are measured in groups of values, which the release has evened out already; and correlations of "
-        "columns that were not measured together are lost, not noisy. The slowest took "
-        f"{slowest:.0f} CPU seconds.",
-    ]
-    return "\n".join(lines)
+    columns: dict[str, dict[str, list[dict]]] = {}
+    others: dict[str, list[dict]] = {}
+    for case in result["cases"].values():
+        for name, score in case["statistics"].items():
+            column, *what = name.split(" | ")
+            if what[-1] in STATISTICS:
+                shown = column if case["rows"] and case["table"].startswith(("tree", "wide")) else case["table"]
+                columns.setdefault(shown, {}).setdefault(what[-1], []).append(score)
+            else:
+                others.setdefault("shares" if what[0] == "share" else "correlations", []).append(score)
+    rows = sorted(columns.items(), key=lambda row: min(map(_pooled, row[1].values())))
+    lines = [f"| {' | '.join(['column', *STATISTICS, 'fits of each', 'times wider than needed'])} |"]
+    lines.append("|---" * (len(STATISTICS) + 3) + "|")
+    for name, own in rows:
+        cells = [_held(own[what]) if what in own else "" for what in STATISTICS]
+        fits = max(sum(score["fits"] for score in scores) for scores in own.values())
+        lines.append(f"| {' | '.join([name, *cells, f'{fits:,}', _widths(own.values())])} |")
+    for name, scores in sorted(others.items(), key=lambda row: _pooled(row[1])):
+        lines.append(f"| {name} | {_held(scores)} |" + " |" * (len(STATISTICS) - 1) + " " + f"| {_widths([scores])} |")
+    return "\n".join([*lines, "", _bars(result, columns)])
 
 
-def _size(case: dict) -> str:
-    return f"{case['rows']:,} x {case['columns']}"
+def _pooled(scores: list[dict]) -> float:
+    return sum(score["held"] for score in scores) / sum(score["fits"] for score in scores)
 
 
-def _share(had: int, of: int) -> str:
-    if not of:
-        return ""
-    text = f"{had / of:.0%}"
-    return text if LOW <= had / of <= HIGH else f"**{text}**"
+def _held(scores: list[dict]) -> str:
+    share = _pooled(scores)
+    return f"{share:.0%}" if share >= POOLED else f"**{share:.0%}**"
+
+
+def _ratios(groups: Iterable[list[dict]]) -> list[float]:
+    return sorted(score["ratio"] for scores in groups for score in scores if score["ratio"] is not None)
+
+
+def _widths(groups: Iterable[list[dict]]) -> str:
+    ratios = _ratios(groups)
+    return f"{ratios[len(ratios) // 2]:.1f}, at most {ratios[-1]:.1f}" if ratios else ""
+
+
+def _bars(result: dict, columns: dict[str, dict[str, list[dict]]]) -> str:
+    """Say what the table is about, and which bars it meets."""
+    cases = [case for case in result["cases"].values() if case["table"].startswith(("tree", "wide"))]
+    sizes = " and ".join(f"{rows:,}" for rows in sorted({case["rows"] for case in cases}))
+    epsilons = " and ".join(f"{epsilon:g}" for epsilon in sorted({case["epsilon"] for case in cases}))
+    scores = [score for own in columns.values() for group in own.values() for score in group]
+    seldom = sum(score["held"] < LEAST * score["fits"] for score in scores)
+    groups = [group for own in columns.values() for group in own.values()]
+    below = sum(_pooled(group) < POOLED for group in groups)
+    ratios = _ratios(groups)
+    wide = sum(ratio > MOST_RATIO for ratio in ratios)
+    return (
+        f"Shares of bands of {result['level']:.0%} that hold, each of {result['runs']} runs; bold below {POOLED:.0%}. "
+        f"Shapes of {sizes} rows, in one tree and wide, at epsilon {epsilons}, and real tables at epsilon 1. Of "
+        f"{len(groups)} statistics {below} are below {POOLED:.0%} over all cases; of {len(scores)} single cases "
+        f"{seldom} are below {LEAST:.0%}. The last column compares the median width with the larger of two others: "
+        "the smallest symmetric one that holds 90% of the errors of the released values, and that of a released cell, "
+        f"or one step of the type. Its median over all cases is {ratios[len(ratios) // 2]:.1f} "
+        f"(bar: {MEDIAN_RATIO:g}), and "
+        f"{wide} cases are above {MOST_RATIO:g}."
+    )
 
 
 def scale() -> str | None:

@@ -14,7 +14,7 @@ import privmeasure as pm
 from depth import some
 from privmeasure.privacy import Privacy
 from privmeasure.releases.bands import Band
-from privmeasure.report import canvas, pages, promises, sections
+from privmeasure.report import canvas, pages, promises, sections, words
 from privmeasure.report.public import release_page
 from privmeasure.report.words import compared_beliefs, promise_words
 from privmeasure.tables.variables import variables
@@ -366,6 +366,26 @@ def test_a_mean_that_few_values_decide_gives_way_to_the_median():
     assert "use the median" in said(Band(18_300, 13_600, 23_000), Band(12_150, 11_720, 12_580))
     assert "use the median" not in said(Band(18_300, 17_830, 18_770), Band(12_150, 11_720, 12_580))
     assert "nine times in ten" in said(Band(18_300, 17_830, 18_770), Band(12_150, 11_720, 12_580))
+
+
+def test_a_page_says_the_mean_and_the_quantiles_that_the_release_states():
+    made = release("tree of a table")
+    text = read("tree of a table")[1]
+    mean, median = typical("tree of a table").means["age"], typical("tree of a table").quantiles["age"][0.5]
+    assert mean.value == made.mean()["age"]
+    assert f"Mean {words.with_band(mean)} years; median {words.with_band(median)} years" in text
+    low, middle, high = (made.quantile(q, column="age") for q in (0.05, 0.5, 0.95))
+    page = release_page(made)
+    assert f"Distribution of age; the median is {middle}, nine in ten lie from {low} to {high}" in page
+
+
+def test_a_value_that_noise_moved_out_of_its_band_is_not_to_be_used():
+    v = next(v for v in variables(release("wide table").schema) if v.name == "income")
+    inside, outside = Band(12_150, 11_720, 12_580), Band(18_300, 13_600, 17_000)
+    for mean, expected in ((inside, False), (outside, True)):
+        bands = replace(typical("wide table"), means={"income": mean}, quantiles={"income": {0.5: inside}})
+        facts = sections.column_section(pages.Album(), v, np.full((9, 12), 2.0), bands)["facts"]
+        assert ("moved the released mean out of the brackets" in facts) == expected
 
 
 @pytest.mark.parametrize("kind", ["tree of a table", "line"])

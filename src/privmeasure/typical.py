@@ -31,7 +31,7 @@ from privmeasure.releases.bands import QUANTILES, Band, BinBands, Spread, Typica
 from privmeasure.releases.base import Measure, Release
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
-from privmeasure.releases.intervals import Axis, measured, value_codes
+from privmeasure.releases.intervals import Intervals, measured, value_codes
 from privmeasure.releases.table import TableRelease
 from privmeasure.releases.witnesses import (
     CorrelationNoise,
@@ -82,7 +82,7 @@ def typical_error(
 
     `functions` are statistics of your own: each takes the rows of a sample (a table as `frame` says, or an array of
     points) and returns a number. A band holds the number that the real column gives about `level` of the time: its
-    plain quantile in its own type, mean, share or correlation, after values beyond the bounds are clamped. The value is
+    plain quantile in its type, mean, share or correlation, after values beyond the bounds are clamped. The value is
     that of the release, as `release.mean` and `release.quantile` give it; the band may lie on one side of it. A seed
     makes the result reproducible; it weakens nothing, as the rows that are released again are synthetic.
 
@@ -169,7 +169,7 @@ class _Bootstrap:
                 if v.has_quantiles or v in self.means:
                     _, place = self.measure.part(v.places.start)
                     curved = getattr(v.column, "curved", False)
-                    axis = Axis.of(known.measure, place, v.amounts, step=v.step, curved=curved)
+                    axis = Intervals.of(known.measure, place, v.amounts, step=v.step, curved=curved)
                     self.witnesses[v.name] = [Witness(axis, axis.masses, QUANTILES, biased=True)]
             draws = NOISE_DRAWS if known.measure.level <= MOST_LEVELS else FEW_NOISE_DRAWS
             counts = known.counts(draws, np.random.default_rng([seed, number]))

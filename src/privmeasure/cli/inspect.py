@@ -111,7 +111,7 @@ def _apart(one: str, two: str, tables: dict[tuple[str, str], float]) -> dict[str
 
 
 def _values(release: Any) -> dict[str, dict[str, Any]]:
-    """Return the mean and the quantiles that a release states of each column, in the column's own type."""
+    """Return the mean and the quantiles that a release states of each column, in the type of the column."""
     from privmeasure.releases.bands import QUANTILES
 
     means, found = release.mean(), {}

@@ -17,7 +17,7 @@ from privmeasure.rounding import ROUNDING
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles that get bands."""
-MOST_LISTED = 45
+MAX_LISTED_PAIRS = 45
 """Correlations up to which all are printed: those of ten columns."""
 NOT_MEASURED = "not measured"
 """Stands for the band of the correlation of two columns that were not measured together."""
@@ -170,7 +170,7 @@ class TypicalError:
     @property
     def _few_pairs(self) -> list[tuple[tuple[str, str], Band | None]]:
         """The correlations, if they are few enough to be listed."""
-        return list(self.correlations.items()) if len(self.correlations) <= MOST_LISTED else []
+        return list(self.correlations.items()) if len(self.correlations) <= MAX_LISTED_PAIRS else []
 
     def _repr_html_(self) -> str:
         """Show the distances and the means in a notebook."""

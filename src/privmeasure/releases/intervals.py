@@ -1,4 +1,4 @@
-"""What the noisy counts of a release say of one column, how wrong they may be, and the intervals that cells make of it.
+"""What the noisy counts of a release state about one column, how wrong they may be, and the intervals of its cells.
 
 Released masses are estimates with a bias: they cannot be negative, so that noise lifts the tails, and neighbouring
 cells are evened out. The noisy counts have no bias. Their best linear estimates err by sums of noise alone, and the
@@ -30,7 +30,7 @@ SURE_OF_TOTAL = 1e-6
 ROOT = np.zeros(1, np.uint64)
 """The one cell of level 0."""
 
-Values = Callable[[Floats], Floats]
+Amounts = Callable[[Floats], Floats]
 """What a reader sees of places on an axis, as numbers."""
 
 
@@ -38,7 +38,7 @@ Values = Callable[[Floats], Floats]
 class Measured:
     """What was measured of a column: a measure with its noisy counts, sums of tables that it is in, and other columns.
 
-    `elsewhere` is one over the variance of what the others say of the number of rows: 0 if there are none.
+    `elsewhere` is one over the variance of what the others state about the number of rows: 0 if there are none.
     """
 
     measure: CellMeasure
@@ -121,8 +121,8 @@ def value_codes(measure: CellMeasure, place: int, count: int) -> Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """The intervals into which the cells of a release cut one column, in order, in the column's own units.
+class Intervals:
+    """The intervals into which the cells of a release cut one column, in order, in the units of the column.
 
     `starts` are the places on the axis at which they begin, `masses` the rows that were released, `step` the difference
     of neighbouring values, which is 0 for real numbers. `cells` gives each cell of the deepest level its interval;
@@ -138,7 +138,7 @@ class Axis:
     cells: NDArray[np.int64]
 
     @classmethod
-    def of(cls, measure: CellMeasure, place: int, values: Values, *, step: float, curved: bool = False) -> "Axis":
+    def of(cls, measure: CellMeasure, place: int, values: Amounts, *, step: float, curved: bool = False) -> "Intervals":
         """Return the intervals of one coordinate of a measure."""
         ((lowest, highest),) = zip(*(side[:, place] for side in measure.domain.extent(ROOT, 0)), strict=True)
         every = measure.cells

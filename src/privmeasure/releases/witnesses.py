@@ -19,7 +19,7 @@ from privmeasure.domains import Floats, Points
 from privmeasure.model.ranks import Groups
 from privmeasure.releases.base import Measure
 from privmeasure.releases.columns import ColumnsMeasure
-from privmeasure.releases.intervals import Axis
+from privmeasure.releases.intervals import Intervals
 
 HIDDEN = 0.5
 """By how much of its width a band that runs show is wider on each side, if it narrows that of the noisy counts.
@@ -71,7 +71,7 @@ def student(level: float, count: int) -> float:
 class Witness:
     """Counts of the intervals of an axis, and errors of what they say: of T_k for some quantiles, and of the mean."""
 
-    def __init__(self, axis: Axis, counts: Floats, quantiles: Sequence[float], *, biased: bool) -> None:
+    def __init__(self, axis: Intervals, counts: Floats, quantiles: Sequence[float], *, biased: bool) -> None:
         """Begin without errors; `biased` says whether their mean is an error that the counts have."""
         self.axis, self.quantiles, self.biased = axis, np.asarray(quantiles), biased
         self.counts, self.errors = counts, Moments()

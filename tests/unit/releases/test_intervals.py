@@ -7,7 +7,7 @@ import pytest
 
 import privmeasure as pm
 from privmeasure.domains import Box, Integers, Nullable, Product, Steps
-from privmeasure.releases.intervals import Axis, measured, value_codes
+from privmeasure.releases.intervals import Intervals, measured, value_codes
 from privmeasure.releases.witnesses import (
     CorrelationNoise,
     ShareNoise,
@@ -43,7 +43,7 @@ def fitted(space, seed=0, **options):
 
 def axis_of(release, place=0, step=0.0):
     known, at = measured(release, place)
-    return known, Axis.of(known.measure, at, plain, step=step)
+    return known, Intervals.of(known.measure, at, plain, step=step)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -60,7 +60,7 @@ def test_rows_lie_in_the_intervals_of_their_cells(place, noisy):
         counts = axis.sums(np.bincount(cells, minlength=1 << known.measure.level))
         assert counts.tolist() == axis.counts(rows[:, place]).tolist()
     else:
-        bare = Axis.of(replace(known.measure, noisy=None), 0, plain, step=step)
+        bare = Intervals.of(replace(known.measure, noisy=None), 0, plain, step=step)
         assert bare.low[0] == axis.low[0]
         assert bare.high[-1] == axis.high[-1]
         assert bare.masses.sum() == axis.masses.sum()
@@ -96,7 +96,7 @@ def test_counts_that_were_not_kept_say_nothing():
 def four(masses, step=0.0):
     starts = np.array([0.0, 1.0, 2.0, 3.0])
     high = starts + 1 - step
-    return Axis(starts, starts, (starts + high) / 2, high, np.array(masses, float), step, np.arange(4))
+    return Intervals(starts, starts, (starts + high) / 2, high, np.array(masses, float), step, np.arange(4))
 
 
 def witness(axis, *errors, biased=False, quantiles=(0.5,)):
@@ -184,7 +184,7 @@ def test_steps_and_integers_end_at_their_last_number():
             np.arange(600.0)[:, None] % 121, insecure_seed=1
         )
         (v,) = variables(space)
-        axis = Axis.of(release.release_, 0, v.amounts, step=v.step)
+        axis = Intervals.of(release.release_, 0, v.amounts, step=v.step)
         assert (axis.low[0], axis.high[-1]) == (0.0, 120.0)
         assert (axis.low[1:] == axis.high[:-1] + 1).all()
 

@@ -245,7 +245,7 @@ def part_inside(values: Floats, groups: Groups) -> float:
 
     Examples:
         >>> part_inside(np.array([0.0, 2.0, 10.0, 12.0]), np.array([1, 1, 3, 3]))
-        0.07407407407407407
+        0.07692307692307693
     """
     present = ~np.isnan(values)
     values, codes = values[present], np.unique(groups[present], return_inverse=True)[1]

@@ -27,7 +27,7 @@ from privmeasure.metrics.answers import correlations
 from privmeasure.metrics.nearness import joined, rows_apart, share_of_range
 from privmeasure.noise.entropy import Key
 from privmeasure.plans.recipe import DEFAULT
-from privmeasure.releases.bands import QUANTILES, Band, BinBands, Spread, TypicalError, covering_error
+from privmeasure.releases.bands import Band, BinBands, Spread, TypicalError, covering_error
 from privmeasure.releases.base import Measure, Release
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.columns import ColumnsMeasure
@@ -45,7 +45,7 @@ from privmeasure.releases.witnesses import (
 )
 from privmeasure.sources.arrays import ArraySource
 from privmeasure.tables.frames import from_arrow
-from privmeasure.tables.variables import Variable, variables
+from privmeasure.tables.variables import QUANTILES, Variable, variables
 from privmeasure.threads import Progress
 
 Statistic = Callable[[Any], float]

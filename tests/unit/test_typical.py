@@ -12,7 +12,8 @@ import privmeasure as pm
 from privmeasure import typical as room
 from privmeasure.errors import ArgumentError
 from privmeasure.metrics.nearness import share_of_range
-from privmeasure.releases.bands import BLIND, QUANTILES, Band, Spread
+from privmeasure.releases.bands import BLIND, Band, Spread
+from privmeasure.tables.variables import QUANTILES
 from privmeasure.typical import same_mechanism
 
 from .report.releases import release, typical, wide_schema, wide_table

@@ -112,7 +112,7 @@ def _apart(one: str, two: str, tables: dict[tuple[str, str], float]) -> dict[str
 
 def _values(release: Any) -> dict[str, dict[str, Any]]:
     """Return the mean and the quantiles that a release states of each column, in the type of the column."""
-    from privmeasure.releases.bands import QUANTILES
+    from privmeasure.tables.variables import QUANTILES
 
     means, found = release.mean(), {}
     for name, kind in release.schema.data.items():
@@ -129,8 +129,7 @@ def _values(release: Any) -> dict[str, dict[str, Any]]:
 
 def _show_values(values: dict[str, dict[str, Any]]) -> None:
     """Print what the release states of its columns, if it states anything."""
-    from privmeasure.releases.bands import QUANTILES
-    from privmeasure.tables.variables import plain_number
+    from privmeasure.tables.variables import QUANTILES, plain_number
 
     def shown(value: Any) -> str:
         number = isinstance(value, int | float) and not isinstance(value, bool)

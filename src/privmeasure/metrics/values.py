@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privmeasure.domains import Floats, Points
-from privmeasure.metrics.answers import QUANTILES
 from privmeasure.tables.arrow import numbers
 from privmeasure.tables.columns.numbers import Numeric
-from privmeasure.tables.variables import Variable, plain_number
+from privmeasure.tables.variables import QUANTILES, Variable, plain_number
 
 COMMON_SHARE = 0.01
 """Share of the real rows from which on a value is common."""

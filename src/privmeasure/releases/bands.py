@@ -15,8 +15,6 @@ from privmeasure.domains import Floats
 from privmeasure.notebook import html_table
 from privmeasure.rounding import ROUNDING
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""The quantiles that get bands."""
 MAX_LISTED_PAIRS = 45
 """Correlations up to which all are printed: those of ten columns."""
 NOT_MEASURED = "not measured"

@@ -37,6 +37,8 @@ AxisScale = Literal["number", "log", "date", "hour", "place", "values", "uneven"
 """How an axis is drawn: by numbers, ratios, days, hours of the day, degrees, one value after the other, or by places on
 an axis whose labels are not evenly spaced."""
 
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""The quantiles that get bands, and that real and synthetic rows are compared by."""
 MOST_STEPS_DRAWN = 48
 """Bins of an axis."""
 MAP_SIDE = 36

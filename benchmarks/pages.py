@@ -233,8 +233,9 @@ def _bars(result: dict, columns: dict[str, dict[str, list[dict]]]) -> str:
     """Say what the table is about, and which bars it meets."""
     cases = [case for case in result["cases"].values() if case["table"].startswith(("tree", "wide"))]
     sizes = " and ".join(f"{rows:,}" for rows in sorted({case["rows"] for case in cases}))
-    epsilons = " and ".join(f"{epsilon:g}" for epsilon in sorted({case["epsilon"] for case in cases}))
+    epsilons = ", ".join(f"{epsilon:g}" for epsilon in sorted({case["epsilon"] for case in cases}))
     scores = [score for own in columns.values() for group in own.values() for score in group]
+    fits = [score["fits"] for score in scores]
     seldom = sum(score["held"] < LEAST * score["fits"] for score in scores)
     groups = [group for own in columns.values() for group in own.values()]
     below = sum(_pooled(group) < POOLED for group in groups)
@@ -243,12 +244,11 @@ def _bars(result: dict, columns: dict[str, dict[str, list[dict]]]) -> str:
     return (
         f"Shares of bands of {result['level']:.0%} that hold, each of {result['runs']} runs; bold below {POOLED:.0%}. "
         f"Shapes of {sizes} rows, in one tree and wide, at epsilon {epsilons}, and real tables at epsilon 1. Of "
-        f"{len(groups)} statistics {below} are below {POOLED:.0%} over all cases; of {len(scores)} single cases "
-        f"{seldom} are below {LEAST:.0%}. The last column compares the median width with the larger of two others: "
-        "the smallest symmetric one that holds 90% of the errors of the released values, and that of a released cell, "
-        f"or one step of the type. Its median over all cases is {ratios[len(ratios) // 2]:.1f} "
-        f"(bar: {MEDIAN_RATIO:g}), and "
-        f"{wide} cases are above {MOST_RATIO:g}."
+        f"{len(groups)} statistics {below} are below {POOLED:.0%} over all cases; of {len(scores)} single cases, "
+        f"which have {min(fits)} to {max(fits)} fits each, {seldom} are below {LEAST:.0%}. The last column compares the "
+        "median width with the larger of two others: the smallest symmetric one that holds 90% of the errors of the "
+        "released values, and that of a released cell, or one step of the type. Its median over all cases is "
+        f"{ratios[len(ratios) // 2]:.1f} (bar: {MEDIAN_RATIO:g}), and {wide} cases are above {MOST_RATIO:g}."
     )
 
 

@@ -45,7 +45,6 @@ MEASURED_DIRTY = {
     "scale-spark": "f3d71c7-dirty",
     "simulated": "3495d1d-dirty",
     "target": "52e74ba-dirty",
-    "typical": "d3a3b7a-dirty",
 }
 """The commits of results that were written before `save` refused them. They are measured again or go; none is added."""
 

@@ -245,8 +245,8 @@ def _bars(result: dict, columns: dict[str, dict[str, list[dict]]]) -> str:
         f"Shares of bands of {result['level']:.0%} that hold, each of {result['runs']} runs; bold below {POOLED:.0%}. "
         f"Shapes of {sizes} rows, in one tree and wide, at epsilon {epsilons}, and real tables at epsilon 1. Of "
         f"{len(groups)} statistics {below} are below {POOLED:.0%} over all cases; of {len(scores)} single cases, "
-        f"which have {min(fits)} to {max(fits)} fits each, {seldom} are below {LEAST:.0%}. The last column compares the "
-        "median width with the larger of two others: the smallest symmetric one that holds 90% of the errors of the "
+        f"which have {min(fits)} to {max(fits)} fits each, {seldom} are below {LEAST:.0%}. The last column has the "
+        "median width over the larger of two others: the smallest symmetric one that holds 90% of the errors of the "
         "released values, and that of a released cell, or one step of the type. Its median over all cases is "
         f"{ratios[len(ratios) // 2]:.1f} (bar: {MEDIAN_RATIO:g}), and {wide} cases are above {MOST_RATIO:g}."
     )

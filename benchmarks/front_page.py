@@ -180,7 +180,6 @@ INDEX = [
     ("[Scale](scale.md)", "peak memory from file to file", "bench-cores", "cores-memory-2"),
     ("[Planted faults](#planted-faults)", "small mistakes, and the tests that catch them", "test-faults", "faults"),
     ("[Random changes](#random-changes)", "random changes of the numeric kernels", "mutants", "mutants"),
-    ("[What the tests cost](#what-the-tests-cost)", "seconds, cases and coverage", "measure-tests", "test-costs"),
 ]
 """Pages with numbers: what each shows, the target of `make` that measures it, the results file that it is made of."""
 

@@ -82,7 +82,7 @@ def coverage(tree: Path, marker: str) -> float:
         settings = Path(folder) / "coverage.ini"
         settings.write_text(f"[run]\nsource = privmeasure\nomit = {','.join(ENGINES)}\n", encoding="utf-8")
         report = Path(folder) / "coverage.json"
-        options = ["--cov", f"--cov-config={settings}", f"--cov-report=json:{report}"]
+        options = ["--dist", "loadfile", "--cov", f"--cov-config={settings}", f"--cov-report=json:{report}"]
         measured([PYTHON, "-m", "pytest", "-q", "-n", "2", "-m", f"not {marker}", *options], tree)
         return round(json.loads(report.read_text(encoding="utf-8"))["totals"]["percent_covered"], 1)
 
@@ -97,13 +97,17 @@ def costs(tree: Path) -> dict[str, Any]:
     cases = re.search(r"(\d+)(?:/\d+)? tests collected", printed)
     lint = "ruff check . && ruff format --check . && mypy && mypy tests/typing"
     path = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
+    first, _ = measured(["sh", "-c", lint], tree, PATH=path)
     static, _ = measured(["sh", "-c", lint], tree, PATH=path)
-    tests, _ = measured([*pytest, "-n", "2", "-m", f"not {marker}"], tree)
+    share = ["--dist", "loadfile"] if marker == "deep" else []
+    tests, _ = measured([*pytest, "-n", "2", *share, "-m", f"not {marker}"], tree)
     long = "deep or deeper" if marker == "deep" else "slow"
     deep, _ = measured([*pytest, "-n", "2", "-m", long], tree, TEST_DEPTH="deep")
     return {
         "collecting": collecting,
         "make quick": quick(tree) if marker == "deep" else None,
+        "static checks without a cache": first,
+        "static checks": static,
         "make test": {name: round(tests[name] + static[name], 1) for name in tests},
         "make test-deep": deep,
         "test_functions": test_functions(tree),

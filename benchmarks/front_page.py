@@ -102,28 +102,39 @@ def counted(result: Row) -> str:
     return f"The best rival of each metric is ahead in {', '.join(parts)}."
 
 
-def readme(
-    wide: Row,
-    rivals: Row,
-    privpgd: Row,
-    peers: Row,
-    first_hour: Row,
-    held_out: Row | None,
-    with_delta: Row | None = None,
-) -> str:
+def copies(speed: Row) -> str:
+    """Return how long a fit and a sample take, as a multiple of the time that a copy of the points takes."""
+    one, two = (next(r for r in speed["main"] if r["threads"] == t and r["order"] == "random") for t in (1, 2))
+    return (
+        f"**Time.** A fit and a sample of 10^7 points in the square take {one['times copy']:.0f} times as long as "
+        f"`numpy.copy` of the points on one thread, and {two['times copy']:.0f} times on two."
+    )
+
+
+def readme(load: Any) -> str:
     """Return the part of the README that is made of numbers."""
+    wide, rivals, privpgd, peers, first_hour, speed = (
+        load(name) for name in ("wide", "wide-rivals", "privpgd", "peers", "first-hour", "speed")
+    )
+    held_out = load("held-out")
+    with_delta = load("held-out-delta" if held_out else "wide-delta")
+    scorings = 1 + sum(load(f"held-out-{which}") is not None for which in ("first", "second", "third"))
     own, theirs, settings = wide["machine"], rivals["machine"], rivals["settings"]
     sizes = {row["columns"] for row in rivals["rows"]}
     tables = len({row["table"] for row in wide["rows"]})
     otherwise = ", unless a row says otherwise" if with_delta else ""
     chosen = (
-        "Constants of ours were chosen with these tables in view, but for the rows of tables that were held out."
+        "Constants of ours were chosen with these tables in view, except for the rows of tables that were held out. "
+        f"Those were scored {scorings} times, and ours was changed between the scorings ([each of "
+        "them](docs/wide-tables.md#earlier-scorings))."
         if held_out
         else "Constants of ours were chosen with these tables in view."
     )
     held = " and `make bench-held-out`" if held_out else ""
     return "\n".join(
         [
+            copies(speed),
+            "",
             f"Errors on {tables} real tables of {min(sizes)} to {max(sizes)} columns, ours over the rival's, geometric "
             "means: **below 1 ours is smaller**, bold where we lose. The rivals have a delta of "
             f"{settings['delta']:g}, ours is 0{otherwise}. 1-way and 2-way are total variation of columns and pairs; "

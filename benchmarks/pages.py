@@ -275,9 +275,7 @@ def scale() -> str | None:
 
 def readme() -> str | None:
     """Return the README's table beside rivals, and where we lose."""
-    found = [load(name) for name in ("wide", "wide-rivals", "privpgd", "peers", "first-hour")]
-    with_delta = load("held-out-delta" if load("held-out") else "wide-delta")
-    return front_page.readme(*found, load("held-out"), with_delta) if all(found) else None
+    return front_page.readme(load)
 
 
 def evidence() -> str:

@@ -57,7 +57,7 @@ test-spark: venv ## a real Spark with several partitions and killed tasks; insta
 	$(BIN)/python -m pytest -q -rs tests/laws/test_spark.py tests/unit/sources/test_spark.py tests/unit/releases/test_spark.py tests/unit/sources/test_cluster.py
 
 test-deep: venv ## the long versions: many cases of every law, statistical sets, recorded noise, races and kills
-	TEST_DEPTH=deep $(BIN)/python -m pytest -q -n 2 -m "deep or deeper" tests
+	TEST_DEPTH=deep $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "deep or deeper" tests
 
 measure-tests: venv ## what the tests cost and cover; writes benchmarks/results/test-costs.json: half an hour on a quiet machine
 	$(BIN)/python tools/measure_tests.py

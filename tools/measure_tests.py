@@ -102,7 +102,7 @@ def costs(tree: Path) -> dict[str, Any]:
     share = ["--dist", "loadfile"] if marker == "deep" else []
     tests, _ = measured([*pytest, "-n", "2", *share, "-m", f"not {marker}"], tree)
     long = "deep or deeper" if marker == "deep" else "slow"
-    deep, _ = measured([*pytest, "-n", "2", "-m", long], tree, TEST_DEPTH="deep")
+    deep, _ = measured([*pytest, "-n", "2", "--dist", "worksteal", "-m", long], tree, TEST_DEPTH="deep")
     return {
         "collecting": collecting,
         "make quick": quick(tree) if marker == "deep" else None,

@@ -257,7 +257,7 @@ def mutants(result: Row) -> str:
 
 def costs_of_tests(result: Row) -> str:
     """Return what the tests cost, before they were split into two sets and after."""
-    kinds = [("before", result["before"])] if "before" in result else []
+    kinds = [("before", result["before"])] if result.get("before") else []
     kinds.append(("after", result["after"]))
     rows = []
     for what in ("collecting", "make test", "make test-deep"):

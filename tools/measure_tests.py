@@ -1,7 +1,8 @@
 """Measure what the tests cost, and write benchmarks/results/test-costs.json.
 
-    python tools/measure_tests.py             measure the last commit: the entry "after"
-    python tools/measure_tests.py COMMIT      measure another commit: the entry "before"
+    python tools/measure_tests.py                    measure the last commit: the entry "after"
+    python tools/measure_tests.py test deep          measure these parts again, and keep the others
+    python tools/measure_tests.py --before COMMIT    measure another commit: the entry "before"
 
 Measured are the wall and CPU seconds of collecting, of `make test`, of `make test-deep` (`make test-slow` in older
 commits) and, if it exists, of `make quick` for three typical changes; the numbers of test functions and of cases; and
@@ -9,6 +10,7 @@ which share of the lines of src `make test` runs. The results name the tests tha
 that have more cases there. Nothing else should run on the machine meanwhile.
 """
 
+import argparse
 import ast
 import json
 import os
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -87,35 +89,47 @@ def coverage(tree: Path, marker: str) -> float:
         return round(json.loads(report.read_text(encoding="utf-8"))["totals"]["percent_covered"], 1)
 
 
-def costs(tree: Path) -> dict[str, Any]:
-    """Measure everything in a tree."""
-    marker = "deep" if "test-deep:" in (tree / "Makefile").read_text(encoding="utf-8") else "slow"
-    pytest = [PYTHON, "-m", "pytest", "-q"]
-    collect = [*pytest, "--collect-only", "-m", f"not {marker}"]
+def collecting(tree: Path, marker: str) -> dict[str, Any]:
+    """Measure collecting and the static checks, and count functions and cases."""
+    collect = [PYTHON, "-m", "pytest", "-q", "--collect-only", "-m", f"not {marker}"]
     measured(collect, tree)  # the second run finds compiled files
-    collecting, printed = measured(collect, tree)
+    seconds, printed = measured(collect, tree)
     cases = re.search(r"(\d+)(?:/\d+)? tests collected", printed)
+    return {
+        "collecting": seconds,
+        "test_functions": test_functions(tree),
+        "cases_of_make_test": int(cases[1]) if cases else None,
+        "only_in_make_test_deep": marked(tree, marker),
+        "with_more_cases_in_make_test_deep": marked(tree, "deeper") if marker == "deep" else [],
+    }
+
+
+def make_test(tree: Path, marker: str) -> dict[str, Any]:
+    """Measure what `make test` runs: static checks with their caches, and the tests."""
     lint = "ruff check . && ruff format --check . && mypy && mypy tests/typing"
     path = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
     first, _ = measured(["sh", "-c", lint], tree, PATH=path)
     static, _ = measured(["sh", "-c", lint], tree, PATH=path)
     share = ["--dist", "loadfile"] if marker == "deep" else []
-    tests, _ = measured([*pytest, "-n", "2", *share, "-m", f"not {marker}"], tree)
-    long = "deep or deeper" if marker == "deep" else "slow"
-    deep, _ = measured([*pytest, "-n", "2", "--dist", "worksteal", "-m", long], tree, TEST_DEPTH="deep")
-    return {
-        "collecting": collecting,
-        "make quick": quick(tree) if marker == "deep" else None,
-        "static checks without a cache": first,
-        "static checks": static,
-        "make test": {name: round(tests[name] + static[name], 1) for name in tests},
-        "make test-deep": deep,
-        "test_functions": test_functions(tree),
-        "cases_of_make_test": int(cases[1]) if cases else None,
-        "coverage_percent": coverage(tree, marker),
-        "only_in_make_test_deep": marked(tree, marker),
-        "with_more_cases_in_make_test_deep": marked(tree, "deeper") if marker == "deep" else [],
-    }
+    tests, _ = measured([PYTHON, "-m", "pytest", "-q", "-n", "2", *share, "-m", f"not {marker}"], tree)
+    whole = {name: round(tests[name] + static[name], 1) for name in tests}
+    return {"static checks without a cache": first, "static checks": static, "make test": whole}
+
+
+def make_test_deep(tree: Path, marker: str) -> dict[str, Any]:
+    """Measure what `make test-deep` runs, or `make test-slow` in older commits."""
+    options = ["--dist", "worksteal", "-m", "deep or deeper"] if marker == "deep" else ["-m", "slow"]
+    return {"make test-deep": measured([PYTHON, "-m", "pytest", "-q", "-n", "2", *options], tree, TEST_DEPTH="deep")[0]}
+
+
+PARTS: dict[str, Callable[[Path, str], dict[str, Any]]] = {
+    "collecting": collecting,
+    "test": make_test,
+    "deep": make_test_deep,
+    "quick": lambda tree, marker: {"make quick": quick(tree)} if marker == "deep" else {},
+    "coverage": lambda tree, marker: {"coverage_percent": coverage(tree, marker)},
+}
+"""What is measured, in this order."""
 
 
 @contextmanager
@@ -131,18 +145,24 @@ def worktree(commit: str) -> Iterator[Path]:
 
 
 def main() -> None:
-    """Measure, and write the entry."""
+    """Measure the parts that were asked for, and write the entry."""
     sys.path.append(str(ROOT / "benchmarks"))
     import record
 
     record.begin()
+    parser = argparse.ArgumentParser(description="Measure what the tests cost.")
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; without any, all")
+    parser.add_argument("--before", metavar="COMMIT", help="measure another commit, as the entry 'before'")
+    options = parser.parse_args()
     kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    entries = {name: kept[name] for name in ("before", "after") if name in kept}
-    with worktree(sys.argv[1] if len(sys.argv) > 1 else "HEAD") as tree:
-        found = costs(tree)
-    entries["before" if len(sys.argv) > 1 else "after"] = found
+    entries = {name: kept.get(name, {}) for name in ("before", "after")}
+    entry = entries["before" if options.before else "after"]
+    with worktree(options.before or "HEAD") as tree:
+        marker = "deep" if "test-deep:" in (tree / "Makefile").read_text(encoding="utf-8") else "slow"
+        for part in options.parts or PARTS:
+            entry |= PARTS[part](tree, marker)
     record.save("test-costs", **entries)
-    print(json.dumps(found, indent=1))
+    print(json.dumps(entry, indent=1))
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def mutated(header: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         if rng.random() < 0.1:
             del inside[last]
         else:
-            inside[last] = rng.choice(HOSTILE)
+            inside[last] = copy.deepcopy(rng.choice(HOSTILE))
     return header
 
 

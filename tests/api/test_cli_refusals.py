@@ -429,3 +429,10 @@ def test_file_errors_in_words(error, words):
     message, code = failures.explain(error)
     assert code == 3
     check_message(message, words)
+
+
+def test_a_pipe_is_no_place_for_a_release(refused, folder):
+    os.mkfifo("pipe")
+    refused([*FIT[:-1], "pipe"], 2, "pipe", "path of a file")
+    make = ["synthesize", *FIT[1:-1], "rows.csv", "--release", "pipe"]
+    refused(make, 2, "--release pipe", "path of a file")

@@ -10,7 +10,7 @@ from privmeasure.cli.booking import Booking, Cost, fit_booked
 from privmeasure.cli.missing import missing_cells, show_missing_cells, undecided
 from privmeasure.cli.opening import check_columns_of, check_outside, file_behind, opened, told
 from privmeasure.cli.outcome import save, show_outcome, stated
-from privmeasure.cli.preparing import STDOUT, check_out
+from privmeasure.cli.preparing import STDOUT, check_release_out
 from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
 from privmeasure.cli.terminal import Voice
@@ -66,7 +66,7 @@ def fit(
         raise typer.BadParameter("a release is kept: give --out the path of a file", param_hint="--out")
     others = [file_behind(data), asked.schema, booking.ledger]
     check_outside(data, out, report)
-    check_out(out, overwrite=overwrite, beside=others)
+    check_release_out(out, overwrite=overwrite, beside=others)
     check_page(report, overwrite=overwrite, beside=[*others, out])
     cost = Cost(synthesizer, booking, out, overwrite)
     with stated(cost):

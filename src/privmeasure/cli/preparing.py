@@ -68,6 +68,18 @@ def check_out(path: Path, *, overwrite: bool, beside: Sequence[Path | None] = ()
     )
 
 
+def check_release_out(
+    path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), option: str = "--out"
+) -> None:
+    """Refuse a place that cannot keep a release, before anything is spent: as `check_out`, and a pipe.
+
+    A pipe waits until another program reads it, and then the release is not there any more.
+    """
+    if path.is_fifo():
+        raise ArgumentError(f"{option} {path} is a pipe, which keeps no release. Give the path of a file.")
+    check_out(path, overwrite=overwrite, beside=beside, option=option)
+
+
 def check_table_out(
     path: Path, *, overwrite: bool, beside: Sequence[Path | None] = (), json: bool = False, parts: bool = False
 ) -> None:

@@ -11,7 +11,7 @@ from privmeasure.cli.cluster import Cluster, write_by_executors
 from privmeasure.cli.missing import undecided
 from privmeasure.cli.opening import check_outside, file_behind, opened
 from privmeasure.cli.outcome import rows_written, save, show_outcome, stated
-from privmeasure.cli.preparing import STDOUT, check_out, check_table_out, dates_in_pandas, write_rows
+from privmeasure.cli.preparing import STDOUT, check_release_out, check_table_out, dates_in_pandas, write_rows
 from privmeasure.cli.promise import Asked, Chosen, promise
 from privmeasure.cli.reporting import ReportFile, check_page, page_along_the_way
 from privmeasure.cli.terminal import Voice
@@ -69,7 +69,7 @@ def synthesize(
         parts = rows_per_file is not None or cluster.engine is not None
         check_table_out(rows_at, overwrite=overwrite, beside=[*others, place], json=voice.json, parts=parts)
     if place is not None:
-        check_out(place, overwrite=overwrite, beside=others, option="--release")
+        check_release_out(place, overwrite=overwrite, beside=others, option="--release")
     check_page(report, overwrite=overwrite, beside=[*others, place, None if rows_at == STDOUT else rows_at])
     cost = Cost(synthesizer, booking, place, overwrite)
     with stated(cost), cluster.session() as session:

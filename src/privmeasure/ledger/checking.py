@@ -7,6 +7,7 @@ not be counted.
 """
 
 import math
+import re
 import sqlite3
 from collections.abc import Collection, Iterable
 from fractions import Fraction
@@ -29,6 +30,15 @@ MAX_COMMON_DENOMINATOR = 10**2000
 """The largest common denominator of the epsilons of an account: Python writes numbers of up to 4,300 digits."""
 
 LEDGER_TABLES = ("account", "entry", "raised")
+STATEMENTS = """
+create table account entry raised entry_new (dataset text primary key cap not null neighbours rows_per_person integer
+day delta default 0) strict number id unique references epsilon schema note time user release files person before reason
+state check in (pending spent freed)
+"""
+TABLE_WORDS = frozenset(re.findall(r"\w+", STATEMENTS))
+"""The words of the tables of every format. A clause like ON CONFLICT REPLACE, which deletes entries, needs others."""
+UNIQUE = {"account": {("dataset",)}, "entry": {("id",)}, "raised": {("id",)}}
+"""The columns of each table that may have to be unique."""
 
 
 def check_size(path: Path) -> None:
@@ -47,9 +57,19 @@ def check_tables(path: Path, connection: sqlite3.Connection) -> None:
         is_table = kind == "table" and name in LEDGER_TABLES and sql.upper().startswith("CREATE TABLE")
         if not is_table and not (kind == "index" and not sql):  # SQLite makes an index for each key by itself
             raise _edited(path, f"holds the {kind} {name!r}, which no ledger has and which could change its entries")
+        if not TABLE_WORDS.issuperset(re.findall(r"\w+", sql.lower())):
+            raise _edited(path, f"has a rule of its own for the table {name!r}, which could change its entries")
     for table in {name for kind, name, _ in rows if kind == "table"}:
-        if any(row[6] for row in connection.execute(f"PRAGMA table_xinfo({table})")):
+        columns = connection.execute(f"PRAGMA table_xinfo({table})").fetchall()
+        if any(hidden for *_, hidden in columns):
             raise _edited(path, f"computes a column of the table {table!r} instead of storing it")
+        if any(name == "number" and (type.upper(), key) != ("INTEGER", 1) for _, name, type, _, _, key, _ in columns):
+            raise _edited(path, f"does not number the rows of the table {table!r} by itself")
+        indexes = connection.execute(f"PRAGMA index_list({table})").fetchall()
+        for _, index, *_ in indexes:
+            unique = tuple(name for *_, name in connection.execute("SELECT * FROM pragma_index_info(?)", (index,)))
+            if unique not in UNIQUE[table]:
+                raise _edited(path, f"has a rule of its own for the table {table!r}")
         count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         if count > MAX_RECORDS:
             raise LedgerFileError(

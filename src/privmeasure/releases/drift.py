@@ -1,6 +1,6 @@
 """How far rows are from a release: from its columns, on their cells, and from its noisy tables. Public values only."""
 
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,8 @@ from privmeasure.releases.files import DEEPEST_NOISY
 from privmeasure.transport.cells import cells_apart, corner_distance, has_closed_form
 
 PairDistances = tuple[tuple[int, int, float], ...]
+MAX_MEASURED, MEASURED_SEED = 200_000, 0
+"""The default rows, for which a release states how far they are from it: at most this many, with this public seed."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ class RowDistances:
                 raise ReleaseFileError("the distances of the rows cannot be read")
         numbers = [*found.columns, *(far for _, _, far in found.pairs)]
         if (
-            any(type(x) not in (int, float) or not 0 <= x < math.inf for x in numbers)
+            any(type(x) not in (int, float) or not 0 <= x <= sys.float_info.max for x in numbers)
+            or any(type(i) is not int or type(j) is not int for i, j, _ in found.pairs)
             or type(sampled) is not int
-            or sampled < 1
+            or not 1 <= sampled <= MAX_MEASURED
             or len(near) != columns
             or [(i, j) for i, j, _ in found.pairs] != list(pairs)
         ):

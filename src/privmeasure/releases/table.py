@@ -26,7 +26,7 @@ from privmeasure.releases.capacity import Memory, row_bytes
 from privmeasure.releases.cells import CellMeasure
 from privmeasure.releases.choosing import enough
 from privmeasure.releases.columns import ColumnsMeasure
-from privmeasure.releases.drift import PairDistances, RowDistances
+from privmeasure.releases.drift import MAX_MEASURED, MEASURED_SEED, PairDistances, RowDistances
 from privmeasure.releases.sampling import check_draw
 from privmeasure.tables import Layout, Schema
 from privmeasure.tables.columns.fields import did_you_mean
@@ -35,9 +35,6 @@ from privmeasure.tables.frames import FrameKind, from_arrow, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MAX_MEASURED, MEASURED_SEED = 200_000, 0
-"""The default rows, for which a release states how far they are from it: at most this many, with this public seed."""
 
 
 @dataclass(frozen=True, eq=False)

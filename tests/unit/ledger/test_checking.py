@@ -1,5 +1,6 @@
 """Ledger files of strangers: code in them never runs, and what does not fit together is refused, whatever is asked."""
 
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import pytest
 from privmeasure.cli.exporting import to_csv, to_json
 from privmeasure.errors import LedgerFileError
 from privmeasure.ledger import Ledger, checking
+from privmeasure.ledger.checking import TABLE_WORDS
+from privmeasure.ledger.file import ACCOUNTS, ENTRIES, RAISES
 from privmeasure.privacy import Privacy
 
 ENTRY = "100 + value, lower(hex(randomblob(16))), 'people', '{}', 1, '', '', '', '', '', '', 'spent', '', '0'"
@@ -116,9 +119,10 @@ def test_records_that_do_not_fit_together_are_refused(
 
 
 def test_columns_that_are_not_typed_are_refused(ledger: Ledger) -> None:
-    edit(
-        ledger, "ALTER TABLE account RENAME TO typed", "CREATE TABLE account AS SELECT * FROM typed", "DROP TABLE typed"
-    )
+    names = "dataset TEXT PRIMARY KEY, cap TEXT, neighbours TEXT, rows_per_person INTEGER, day TEXT, delta TEXT"
+    fill_again = ["INSERT INTO account SELECT * FROM typed", "DROP TABLE typed"]
+    renamed = ["PRAGMA legacy_alter_table = ON", "ALTER TABLE account RENAME TO typed"]
+    edit(ledger, *renamed, f"CREATE TABLE account ({names})", *fill_again)
     edit(ledger, "UPDATE account SET day = x'00' WHERE dataset = 'census'")
     with pytest.raises(LedgerFileError, match="the account 'census' has a text"):
         ledger.contents()
@@ -149,3 +153,26 @@ def test_a_ledger_has_at_most_so_many_entries_and_bytes(ledger: Ledger) -> None:
         file.truncate(checking.MAX_LEDGER_BYTES + 1)
     with pytest.raises(LedgerFileError, match="larger than a ledger"):
         ledger.contents()
+
+
+CHANGED_TABLES = {
+    "a clause that deletes entries": ("dataset TEXT NOT NULL", "dataset TEXT NOT NULL UNIQUE ON CONFLICT REPLACE"),
+    "a clause that leaves entries out": ("id TEXT NOT NULL UNIQUE", "id TEXT NOT NULL UNIQUE ON CONFLICT IGNORE"),
+    "one entry for each account": ("dataset TEXT NOT NULL", "dataset TEXT NOT NULL UNIQUE"),
+    "numbers that are not given by SQLite": ("number INTEGER PRIMARY KEY", "number INTEGER"),
+    "names that are compared otherwise": ("id TEXT NOT NULL UNIQUE", "id TEXT NOT NULL COLLATE NOCASE UNIQUE"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED_TABLES)
+def test_a_ledger_whose_tables_have_other_rules_is_refused(ledger: Ledger, tmp_path: Path, change: str) -> None:
+    """With ON CONFLICT REPLACE every entry would delete the one before, and the cap could be passed without limit."""
+    old, new = CHANGED_TABLES[change]
+    assert ENTRIES.count(old) == 1
+    edit(ledger, "DROP TABLE entry", ENTRIES.format(name="entry").replace(old, new))
+    assert all("edited" in refusal and "backup" in refusal for refusal in refusals(ledger, tmp_path / "other"))
+
+
+def test_the_statements_of_this_package_use_the_words_that_are_allowed() -> None:
+    for statement in (ACCOUNTS, ENTRIES.format(name="entry"), ENTRIES.format(name="entry_new"), RAISES):
+        assert TABLE_WORDS.issuperset(re.findall(r"\w+", statement.lower()))

@@ -69,7 +69,7 @@ def quick(tree: Path) -> dict[str, dict[str, float]]:
     for name, file in TYPICAL.items():
         path = tree / file
         text = path.read_text(encoding="utf-8")
-        path.write_text(text + "\n# A comment.\n", encoding="utf-8")
+        path.write_text(text.rstrip("\n") + "\n\n\n# A comment.\n", encoding="utf-8")
         try:
             for _ in range(2):
                 found[name], _ = measured([PYTHON, "tools/quick.py"], tree, BASE="HEAD")
@@ -161,7 +161,7 @@ def main() -> None:
         marker = "deep" if "test-deep:" in (tree / "Makefile").read_text(encoding="utf-8") else "slow"
         for part in options.parts or PARTS:
             entry |= PARTS[part](tree, marker)
-    record.save("test-costs", **entries)
+            record.save("test-costs", **entries)
     print(json.dumps(entry, indent=1))
 
 

@@ -243,6 +243,16 @@ def test_it_says_which(monkeypatch):
     assert joined.value < along.value < 1.5 * joined.value
 
 
+@pytest.mark.parametrize("rows", [30, 200])
+def test_a_certificate_that_stops_above_the_leaves_counts_a_whole_cell(rows):
+    """A row of the data and a row of the release may lie at opposite ends of one cell of that level."""
+    domain = pm.Box([UNIT] * 2)
+    found = release(domain, depth=10, rows=rows).certificate()
+    assert found.level < 10
+    assert found.cell >= domain.diameter(found.level)
+    assert found.value >= min(found.noise + found.gap + domain.diameter(found.level), 1)
+
+
 @pytest.mark.deep
 def test_it_is_below_the_guarantee():
     """Not always: on a line the guarantee is a mean, and nearer to it than a limit for all but 5 % of releases is."""
